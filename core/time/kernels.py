@@ -42,6 +42,11 @@ EXPERT_BIAS_BYTES = (28.0 + 36.0) / (1 + BACKWARD_BYTES)
 #           less 8
 EAGER_NORM = (36.0 - 4.0, 68.0 - 8.0)
 EAGER_ROTATION = (20.0 - 4.0, 30.0 - 8.0)
+# Kernels of a layer's forward pass (the same file): 7 matrices, attention, an activation and its
+# product, 2 sums, 5 copies of queries, keys, values and output; beside them 2 norms of 8 and 2
+# rotations of 5, or 2 norms and one rotation of one kernel each.
+FUSED_LAUNCHES = 7 + 1 + 2 + 2 + 5 + 2 + 1
+EAGER_LAUNCHES = 7 + 1 + 2 + 2 + 5 + 2 * 8 + 2 * 5
 
 
 def onchip_factor(
@@ -125,6 +130,13 @@ def eager_bytes_per_token(
         np.where(model.gated_mlp, EAGER_NORM[0] * norms + EAGER_ROTATION[0] * turned, 0.0),
         np.where(model.gated_mlp, EAGER_NORM[1] * norms + EAGER_ROTATION[1] * turned, 0.0),
     )
+
+
+def launches(model: Transformer, *, eager: Numeric) -> Numeric:
+    """Kernels that a layer launches over those of one whose norms and rotation are one kernel each.
+    Models without a gate have LayerNorm and learned positions, as in `eager_bytes_per_token`."""
+    each = EAGER_LAUNCHES / FUSED_LAUNCHES
+    return np.where(np.logical_and(eager, model.gated_mlp), each, 1.0)
 
 
 def score_matrix_bytes_per_token(model: Transformer, seq_len: Numeric) -> Numeric:

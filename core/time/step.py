@@ -30,7 +30,7 @@ from core.model.transformer import (
     num_moe_layers,
 )
 from core.numeric import Numeric
-from core.time import traffic
+from core.time import kernels, traffic
 from core.time.layer import LayerSeconds, layer_seconds
 from core.time.overlap import exposed_s, hidden_s
 from core.time.repeated import (
@@ -94,7 +94,9 @@ def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Ste
     parts_left = np.where(graphs > 0, eff.partial_graphs, 1.0)
     routing = np.where(np.asarray(work.capacity_factor) > 0, eff.padded_host, 1.0)
     routed = moe_share * routing * eff.expert_host_s
-    host_s = parts_left * (eff.host_s + adapters + hooks + routed)
+    eager = np.where(work.compiled, False, work.eager_launches)
+    launches = kernels.launches(work.model, eager=eager) * np.asarray(eff.host_s)
+    host_s = parts_left * (launches + adapters + hooks + routed)
     host_s = np.where(graphs >= 1, 0.0, host_s * work.host_slowdown)
     waiting = _host_bound(layer_s, host_s, launched_share(lay.recompute, eff), eff)
     inside = _inside_layer(work, lay, cluster, eff, one, waiting)

@@ -3,7 +3,7 @@
 import pytest
 
 from core.time.layer import decimal_year
-from hardware.efficiency import stacks
+from hardware.efficiency import stack_of, stacks
 from hardware.habits.unnamed import built_on, software_of
 from hardware.stack_support import habit
 
@@ -37,3 +37,23 @@ def test_which_software_sums_whole_gradients(name: str, whole: bool) -> None:
     stack = stacks().get(name) or built_on(name)
     assert stack is not None
     assert (habit(stack, "gradient_sums", NOW) == "whole") is whole
+
+
+@pytest.mark.parametrize("task", ["lora", "qlora", "sft", "pretrain"])
+def test_a_distributed_optimizer_is_megatron_s_with_adapters_too(task: str) -> None:
+    run = {"vendor": "nvidia", "task": task, "divided": False}
+    assert software_of("", sharding="zero1", **run).stack.family == "megatron"
+    whole = software_of("", sharding="ddp", **run).stack.family
+    assert (whole == "transformers") is (task in ("lora", "qlora"))
+
+
+@pytest.mark.parametrize(
+    ("name", "like"),
+    [("Megatron-Core 0.13", "megatron-lm"), ("FlagScale", "megatron-lm"), ("JAX", "maxtext"),
+     ("JAX-Toolbox", "maxtext"), ("InternLM", "internevo"), ("Hugging Face", "accelerate"),
+     ("torch_xla", "maxtext"), ("lit-gpt", "litgpt"), ("PyTorch/XLA", "maxtext")],
+)  # fmt: skip
+def test_which_stack_a_software_is_built_on(name: str, like: str) -> None:
+    found = stack_of(name) or built_on(name)
+    assert found is not None
+    assert found.name == like

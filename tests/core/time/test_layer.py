@@ -227,6 +227,12 @@ class TestPassesOverMemory:
                 assert compiled[part] == fused[part]
                 assert compiled[part] < plain[part]
 
+    def test_eager_norms_and_rotation_launch_more_kernels(self):
+        """43 of a layer of Llama's where 20 are, none more of a model with LayerNorm."""
+        gpt = replace(LLAMA_8B, gated_mlp=False)
+        found = [float(kernels.launches(m, eager=e)) for m in (LLAMA_8B, gpt) for e in (1, 0)]
+        assert found == [43 / 20, 1, 1, 1]
+
     def test_eager_norms_and_rotation_move_what_their_operators_do(self):
         """Llama 3.1 8B: two norms of 4096, queries of 4096 and keys of 1024."""
         fused, eager = (layer(eager_norms=e) for e in (False, True))

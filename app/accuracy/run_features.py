@@ -106,6 +106,7 @@ def features(
         and habit(stack, "compiled_loss", year) == ON,
         "whole_logits": loss == "standard",
         "chunked_loss": loss in IN_PIECES,
+        "logit_bytes": float(habit(stack, "held_logits_bytes", year) or nan),
         "cuda_graphs": GRAPHS.get(str(inputs.cuda_graphs[i]), 0.0),
         "async_tp": _flag(inputs.tp_overlap[i], bool(is_since(year, stack.async_tp_since))),
         "overlaps_gradients": _flag(
@@ -141,9 +142,7 @@ def features(
 
 def reported(inputs: RunInputs, i: int, eff: Efficiency, stack: Stack) -> Efficiency:
     """The profile with what a row says about its weights, about the layers that are computed again
-    and about its printed peak of memory, and with the bytes of a logit that its software keeps."""
-    if kept := habit(stack, "held_logits_bytes", year_of(inputs, i)):
-        eff = replace(eff, held_logits_bytes=float(kept))
+    and about its printed peak of memory."""
     if some := SOME_LAYERS.match(str(inputs.recompute_detail[i])):
         again, layers = (float(n) for n in some.groups())
         eff = replace(eff, full_recompute=eff.full_recompute * min(again / max(layers, 1.0), 1.0))

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from app.accuracy.run_words import SHARDING_NAMES
 from core.layout.optimizers import OPTIMIZERS, optimizer
 from core.layout.routing import MAX_VIO, MAX_VIO_OF_BIAS
 from core.layout.sharding import GRADIENT_BYTES
@@ -153,8 +154,16 @@ def reported(inputs: RunInputs, i: int, eff: Efficiency, stack: Stack) -> Effici
             reserve_reported=float(measure == "device"),
             fragmentation_reported=float(measure != "allocated"),
         )
-    weights = DTYPE_BYTES.get(str(inputs.param_dtype[i]))
+    weights = DTYPE_BYTES.get(str(inputs.param_dtype[i]) or _tuned_weights(inputs, i, stack))
     return eff if weights is None else replace(eff, own_weight_bytes=weights)
+
+
+def _tuned_weights(inputs: RunInputs, i: int, stack: Stack) -> str:
+    """The type of weights that are tuned whole on each device, as the stack keeps them; '' where no
+    habit says, where they are sharded, and where a model is made anew."""
+    sharding = SHARDING_NAMES.get(str(inputs.dp_sharding[i]), stack.dp_sharding)
+    whole = sharding == "ddp" and str(inputs.task[i]) == "sft"
+    return habit(stack, "tuned_weights", year_of(inputs, i)) if whole else ""
 
 
 def word(inputs: RunInputs, i: int, column: str, known: tuple[str, ...], stack: Stack) -> str:

@@ -153,6 +153,23 @@ def test_a_printed_peak_is_no_more_than_the_device_has():
     assert found.probability_oom[0] > 0.9
 
 
+@pytest.mark.parametrize(
+    ("words", "same"),
+    [
+        ({"task": "sft", "dp_sharding": "none"}, "bf16"),
+        ({"task": "sft", "dp_sharding": "fsdp"}, "fp32"),
+        ({"task": "pretrain", "dp_sharding": "none"}, "fp32"),
+        ({"task": "sft", "dp_sharding": "none", "framework": "llama-factory"}, "fp32"),
+    ],
+)
+def test_whole_weights_that_are_tuned_have_16_bits_where_nobody_says(words, same):
+    small = row("swift-bench-qwen-1.8b-sft-512")
+    words = {"framework": "a-new-stack", "recompute": "full", "loss_kernel": "standard"} | words
+    blank, bf16, fp32 = (memory_of(small, param_dtype=t, **words) for t in ("", "bf16", "fp32"))
+    assert bf16 < fp32
+    assert blank == {"bf16": bf16, "fp32": fp32}[same]
+
+
 def memory_of(chosen, **columns):
     return float(predict(edited(chosen, **columns), MODELS).peak_memory_gib[0])
 

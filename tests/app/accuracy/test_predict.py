@@ -143,6 +143,19 @@ def test_what_the_counter_counts_orders_the_printed_peaks():
     assert allocated < reserved < device
 
 
+@pytest.mark.parametrize(("model", "same"), [("qwen-1.8b", "none"), ("qwen-72b", "zero3")])
+def test_weights_that_do_not_fit_whole_are_sharded_where_nobody_says(model, same):
+    """1.8B fits 8 devices of 80 GB as replicas with Adam, 72B is 144 GB of weights alone."""
+    words = {"framework": "trl", "model_key": model, "num_gpus": 8, "global_batch": 8.0}
+    run = row("swift-bench-qwen-1.8b-sft-512")
+    blank, none, zero3 = (
+        predict(edited(run, dp_sharding=s, **words), MODELS).tokens_per_s_per_gpu_p50[0]
+        for s in ("", "none", "zero3")
+    )
+    assert none != zero3
+    assert blank == {"none": none, "zero3": zero3}[same]
+
+
 def test_a_printed_peak_is_no_more_than_the_device_has():
     """Whatever is forecast of its need, and whatever its chance of running out."""
     chosen = row("swift-bench-qwen-7b-sft-512")

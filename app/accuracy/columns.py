@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.accuracy.run_features import XLA, features, recompute_of, reported, year_of
-from app.accuracy.run_layout import given_or, layout_of
+from app.accuracy.run_layout import given_or, layout_of, sharding_that_fits
 from app.accuracy.run_words import (
     PRECISION_NAMES,
     SHARDING_NAMES,
@@ -168,6 +168,8 @@ def _row(
     if sharding == "fsdp2" and chip.vendor == "google":
         # The data-centre network joins TPU slices; runs replicate the model across slices.
         sharding = "hsdp" if float(inputs.num_gpus[i]) > cluster.scale_up_domain else sharding
+    if written not in SHARDING_NAMES:
+        sharding = sharding_that_fits(inputs, i, facts, work, cluster, eff, sharding)
     layout, degrees_known = layout_of(
         inputs, i, facts, work, cluster, eff, sharding, xla=stack.family == XLA
     )

@@ -246,7 +246,7 @@ def _unseen(
             out[mine], left[mine] = _moved(sample, kind, known, mine, named=False)
             continue
         if as_strangers:
-            sample = fc.strangers(sample, mine, profiles(table)[GENERIC])
+            sample = fc.strangers(sample, mine, profiles(table))
         of = fc.model(sample, table, _parameters(table, kind), KINDS[kind])
         out[mine], left[mine] = _moved(sample, kind, of(one.value[None])[0], mine)
     return out, left

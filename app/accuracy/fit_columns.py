@@ -237,10 +237,18 @@ def fitted_values(table: list[Entry], parameters: list[Entry], found: Numbers) -
     return [value[e.stack, e.quantity] for e in parameters]
 
 
-def strangers(sample: Sample, mine: NDArray[np.bool_], generic: Efficiency) -> Sample:
-    """The sample with the rows `mine` treated as runs of an unknown stack."""
+def strangers(sample: Sample, mine: NDArray[np.bool_], table: Mapping[str, Efficiency]) -> Sample:
+    """The sample with the rows `mine` treated as runs of an unknown stack: what is theirs by the
+    profile of their stack becomes generic; what the rows say themselves stays. `table`: that of
+    the sample."""
     own = sample.columns.efficiency
-    eff = {n: np.where(mine, getattr(generic, n), getattr(own, n)) for n in NAMES}
+    names = [s if s in table else f if f in table else GENERIC
+             for s, f in zip(sample.stack, sample.family, strict=True)]  # fmt: skip
+    eff = {}
+    for n in NAMES:
+        usual = np.array([getattr(table[name], n) for name in names])
+        given = np.asarray(getattr(own, n))
+        eff[n] = np.where(mine & (given == usual), getattr(table[GENERIC], n), given)
     return replace(
         sample,
         columns=replace(sample.columns, efficiency=Efficiency(**eff)),

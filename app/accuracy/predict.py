@@ -179,13 +179,18 @@ def tokens_per_s_per_gpu(found: Columns) -> NDArray[np.float64]:
 
 
 def reported_memory_bytes(found: Columns) -> NDArray[np.float64]:
-    """P50 of the peak memory as the stack itself reports it."""
-    peak = _peak_memory_bytes(found)
-    return peak - unreported_bytes(found.layouts, found.cluster, found.efficiency, peak=peak)
+    """P50 of the peak memory as the stack itself reports it: never more than the device has, as
+    the allocator gives back what it keeps in reserve before it fails (PyTorch,
+    c10/cuda/CUDACachingAllocator.cpp: release_cached_blocks)."""
+    parts = _peak_memory_bytes(found)
+    hidden = unreported_bytes(
+        found.layouts, found.cluster, found.efficiency, reserve=parts["reserve"]
+    )
+    return np.minimum(total(parts) - hidden, found.cluster.memory_bytes)
 
 
-def _peak_memory_bytes(found: Columns) -> NDArray[np.float64]:
-    return total(peak_bytes(found.work, found.layouts, found.cluster, found.efficiency))
+def _peak_memory_bytes(found: Columns) -> dict[str, NDArray[np.float64]]:
+    return peak_bytes(found.work, found.layouts, found.cluster, found.efficiency)
 
 
 def _forecast(
@@ -202,8 +207,10 @@ def _forecast(
         "tokens_per_s_per_gpu_p90": uncertainty.p90(p50, sigma),
         "peak_memory_gib_p10": uncertainty.p10(gib, memory_sigma),
         "peak_memory_gib": gib,
-        "peak_memory_gib_p90": uncertainty.p90(gib, memory_sigma),
+        "peak_memory_gib_p90": np.minimum(
+            uncertainty.p90(gib, memory_sigma), found.cluster.memory_bytes / GIB
+        ),
         "probability_oom": uncertainty.probability_above(
-            found.cluster.memory_bytes, p50=_peak_memory_bytes(found), sigma=memory_sigma
+            found.cluster.memory_bytes, p50=total(_peak_memory_bytes(found)), sigma=memory_sigma
         ),
     }

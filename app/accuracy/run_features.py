@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from app.accuracy.run_words import SHARDING_NAMES
 from core.layout.optimizers import OPTIMIZERS, optimizer
 from core.layout.routing import MAX_VIO, MAX_VIO_OF_BIAS
 from core.layout.sharding import GRADIENT_BYTES
@@ -113,6 +114,7 @@ def features(
         or (loss in ("", "compiled") and compiled and habit(stack, "compiled_loss", year) == ON),
         "whole_logits": loss == "standard",
         "chunked_loss": loss in IN_PIECES,
+        "logit_bytes": float(habit(stack, "held_logits_bytes", year) or nan),
         "cuda_graphs": GRAPHS.get(str(inputs.cuda_graphs[i]), 0.0),
         "async_tp": _flag(inputs.tp_overlap[i], bool(is_since(year, stack.async_tp_since))),
         "overlaps_gradients": _flag(
@@ -148,9 +150,7 @@ def features(
 
 def reported(inputs: RunInputs, i: int, eff: Efficiency, stack: Stack) -> Efficiency:
     """The profile with what a row says about its weights, about the layers that are computed again
-    and about its printed peak of memory, and with the bytes of a logit that its software keeps."""
-    if kept := habit(stack, "held_logits_bytes", year_of(inputs, i)):
-        eff = replace(eff, held_logits_bytes=float(kept))
+    and about its printed peak of memory."""
     if some := SOME_LAYERS.match(str(inputs.recompute_detail[i])):
         again, layers = (float(n) for n in some.groups())
         eff = replace(eff, full_recompute=eff.full_recompute * min(again / max(layers, 1.0), 1.0))
@@ -161,8 +161,16 @@ def reported(inputs: RunInputs, i: int, eff: Efficiency, stack: Stack) -> Effici
             reserve_reported=float(measure == "device"),
             fragmentation_reported=float(measure != "allocated"),
         )
-    weights = DTYPE_BYTES.get(str(inputs.param_dtype[i]))
+    weights = DTYPE_BYTES.get(str(inputs.param_dtype[i]) or _tuned_weights(inputs, i, stack))
     return eff if weights is None else replace(eff, own_weight_bytes=weights)
+
+
+def _tuned_weights(inputs: RunInputs, i: int, stack: Stack) -> str:
+    """The type of weights that are tuned whole on each device, as the stack keeps them; '' where no
+    habit says, where they are sharded, and where a model is made anew."""
+    sharding = SHARDING_NAMES.get(str(inputs.dp_sharding[i]), stack.dp_sharding)
+    whole = sharding == "ddp" and str(inputs.task[i]) == "sft"
+    return habit(stack, "tuned_weights", year_of(inputs, i)) if whole else ""
 
 
 def word(inputs: RunInputs, i: int, column: str, known: tuple[str, ...], stack: Stack) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from app.accuracy.run_features import NEW_KERNELS, year_of
-from core.evidence.inference import smallest_degrees, total
+from core.evidence.inference import FITS, smallest_degrees, total
 from core.layout.layouts import RECOMPUTE, SCHEDULES, Layouts
 from core.layout.sharding import INDEX
 from core.layout.workload import Workload
@@ -60,6 +60,27 @@ def layout_of(
     need = total(peak_bytes(work, full, cluster, eff))
     fits = np.flatnonzero(need <= np.asarray(cluster.memory_bytes))
     return options[int(fits[0]) if len(fits) else int(np.argmin(need))], False
+
+
+def sharding_that_fits(
+    inputs: RunInputs,
+    i: int,
+    facts: ModelFacts,
+    work: Workload,
+    cluster: Cluster,
+    eff: Efficiency,
+    sharding: str,
+) -> str:
+    """The sharding of a run that states none: ZeRO-3 in place of whole replicas that do not fit
+    with full recompute, without or with the degrees that the row states."""
+    if sharding != "ddp" or float(inputs.num_gpus[i]) == 1:
+        return sharding
+    tp, pp = given_or(inputs.tp[i], 1.0), given_or(inputs.pp[i], 1.0)
+    unit = float(np.asarray(cluster.gpus_per_node))
+    whole = _degrees(inputs, i, facts, sharding, tp, pp, unit, xla=False)
+    whole["recompute"] = float(RECOMPUTE.index("full"))
+    need = total(peak_bytes(work, Layouts(**whole), cluster, eff))
+    return sharding if float(need) <= FITS * float(np.asarray(cluster.memory_bytes)) else "zero3"
 
 
 def _degrees(

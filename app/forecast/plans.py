@@ -190,7 +190,8 @@ def _counted(row: Row, found: Found) -> dict[str, float]:
         **{f.name: np.asarray(getattr(found.best.layouts, f.name))[n] for f in fields(Layouts)}
     )
     peak = sum(float(part[n]) for part in found.best.memory.values())
-    counted = counted_bytes(one, row.machine.cluster, found.question_of(n).eff, peak=peak)
+    eff, reserve = found.question_of(n).eff, float(found.best.memory["reserve"][n])
+    counted = counted_bytes(one, row.machine.cluster, eff, peak=peak, reserve=reserve)
     return {name: as_float(value) for name, value in counted.items()}
 
 

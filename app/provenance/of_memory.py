@@ -194,18 +194,18 @@ def _buffers(case: Case, size: float) -> tuple[str, tuple[Record, ...]]:
 
 
 def _reserve(case: Case) -> tuple[str, tuple[Record, ...]]:
-    live = sum(as_float(v) for v in live_bytes(case.work, case.lay, case.eff).values())
+    parts = live_bytes(case.work, case.lay, case.eff)
+    live = sum(as_float(v) for v in parts.values())
     fixed = reserve_bytes(live=0.0, memory_bytes=case.cluster.memory_bytes, eff=case.eff)
     reserve, fragmentation = fractions(case.scenario.stack, "reserve_bytes", "fragmentation")
+    settled = as_float(settled_bytes(case.lay, case.eff, parts))
     inputs = (
         record("context_bytes", "Context and workspaces, at most a tenth of the device", fixed,
                "B", topic="Peak memory", inputs=(reserve,)),
         fragmentation,
         record("live_bytes", "All other parts", live, "B", topic="Peak memory"),
+        record("settled_bytes", "Of them what is allocated once: weights, optimizer states, flat "
+               "gradients, buffers of communicators", settled, "B", topic="Peak memory"),
     )  # fmt: skip
-    if settled := as_float(settled_bytes(case.work, case.lay)):
-        more = record("settled_bytes", "Frozen 16-bit weights, which are allocated once", settled,
-                      "B", topic="Peak memory")  # fmt: skip
-        part = "efficiency_fragmentation * (live_bytes - settled_bytes)"
-        return f"context_bytes + {part}", (*inputs, more)
-    return "context_bytes + efficiency_fragmentation * live_bytes", inputs
+    part = "efficiency_fragmentation * (live_bytes - settled_bytes)"
+    return f"context_bytes + {part}", inputs

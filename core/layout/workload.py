@@ -56,6 +56,7 @@ class Workload:
     eager_launches: Bools = False  # a layer launches as many kernels as if they did
     compiled_loss: Bools = False  # the loss, too
     whole_logits: Bools = False  # every tensor-parallel rank holds the whole vocabulary
+    logit_bytes: Numeric = nan  # held per logit by its software; NaN: as its stack (efficiency)
     cuda_graphs: Numeric = 0.0  # 1: the whole step is one graph; between: parts of it are
     chunked_loss: Bools = False  # logits exist in pieces only
     async_tp: Bools = True  # tensor-parallel communication overlapped with its matmuls

@@ -11,6 +11,7 @@ holds: 61 layers of DeepSeek-V3 on 16 stages 104 GiB for 95, Llama 405B 45 for 4
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -232,7 +233,9 @@ def kept_copies(work: Workload, eff: Efficiency) -> Numeric:
 
 def logits_bytes(work: Workload, lay: Layouts, eff: Efficiency) -> Numeric:
     """Logits of one micro-batch, their copies and gradient, divided by tensor parallelism."""
-    per_logit = eff.held_logits_bytes * np.where(work.compiled_loss, eff.compiled_logits, 1.0)
+    own = np.asarray(work.logit_bytes)
+    per_logit = np.where(np.isnan(own), eff.held_logits_bytes, own)
+    per_logit = per_logit * np.where(work.compiled_loss, eff.compiled_logits, 1.0)
     pieces = np.where(work.chunked_loss, CHUNK_OF_LOGITS, 1.0)
     tokens = tokens_per_rank(work, lay)
     parts = np.where(work.whole_logits, 1.0, lay.tp)
@@ -297,58 +300,52 @@ def live_bytes(work: Workload, lay: Layouts, eff: Efficiency) -> dict[str, Numer
     return {k: np.where(fuller, ends[0][k], ends[1][k]) for k in ends[0]}
 
 
-def settled_bytes(work: Workload, lay: Layouts) -> Numeric:
-    """Frozen 16-bit weights on the device: allocated once and never moved, so that the allocator
-    wastes nothing on them; those of both ends count without a pipeline only. Packed weights are
-    unpacked anew for each matmul. 0 without adapters."""
-    if not np.any(work.adapters):
-        return 0.0
-    params = stage_params(work, lay, first=True)
-    sharded = column(lay.strategy, "shards_parameters") > 0
-    dense = params.dense - np.where(np.asarray(lay.pp) == 1, 0.0, params.ends)
-    held = dense / np.where(sharded, params.dense_shards, 1.0)
-    held = held + params.experts / np.where(sharded, params.expert_shards, 1.0)
-    stays = np.asarray(work.adapters) & (np.asarray(work.weight_bytes) >= 2)
-    fetched = (np.asarray(work.offload_params) > 0) & sharded
-    return np.where(stays & ~fetched, held * work.weight_bytes, 0.0)
+def settled_bytes(lay: Layouts, eff: Efficiency, parts: Mapping[str, Numeric]) -> Numeric:
+    """Bytes that are allocated once and never move, so that the allocator wastes nothing on them:
+    weights, optimizer states, the flat gradients of ZeRO-1 (Megatron-LM,
+    megatron/core/distributed/param_and_grad_buffer.py), and buffers of communicators, which are
+    not the allocator's. Of the parts `parts`; a packed base is unpacked anew for each matmul."""
+    flat = np.where(np.asarray(lay.strategy) == INDEX["zero1"], parts["gradients"], 0.0)
+    buffers = communicators(lay) * eff.communicator_bytes
+    return np.asarray(parts["parameters"]) + parts["optimizer"] + flat + buffers
 
 
-def unwasted_bytes(work: Workload, lay: Layouts, eff: Efficiency) -> Numeric:
+def unwasted_bytes(lay: Layouts, eff: Efficiency, parts: Mapping[str, Numeric]) -> Numeric:
     """Bytes by which live memory may be taken as smaller, so that `reserve_bytes` of it leaves
     `settled_bytes` out and the sum of both stays the same."""
-    return settled_bytes(work, lay) * eff.fragmentation / (1 + np.asarray(eff.fragmentation))
+    share = eff.fragmentation / (1 + np.asarray(eff.fragmentation))
+    return settled_bytes(lay, eff, parts) * share
 
 
 def reserve_bytes(*, live: Numeric, memory_bytes: Numeric, eff: Efficiency) -> Numeric:
-    """Context and communicators (at most a tenth of a small device, where contexts are smaller),
-    and memory that the allocator cannot use. `live` without `settled_bytes`."""
+    """Context (at most a tenth of a small device, where contexts are smaller), and memory that the
+    allocator cannot use. `live` without `settled_bytes`."""
     return np.minimum(eff.reserve_bytes, 0.1 * np.asarray(memory_bytes)) + eff.fragmentation * live
 
 
 def unreported_bytes(
-    lay: Layouts, cluster: Cluster, eff: Efficiency, *, peak: Numeric = 0.0
+    lay: Layouts, cluster: Cluster, eff: Efficiency, *, reserve: Numeric
 ) -> Numeric:
     """Memory that is missing from the peak that a stack prints: the counters of the allocator
     include neither the context nor the buffers of communicators, and those of allocated bytes not
-    what the allocator keeps in reserve either. `peak`: of the device."""
+    what the allocator keeps in reserve either. `reserve`: that part of the peak."""
     context = reserve_bytes(live=0.0, memory_bytes=cluster.memory_bytes, eff=eff)
-    reserved = 1 + np.asarray(eff.fragmentation)
-    buffers = communicators(lay) * eff.communicator_bytes * reserved
+    buffers = communicators(lay) * eff.communicator_bytes
     hidden = (1 - np.asarray(eff.reserve_reported)) * (context + buffers)
-    spare = (np.asarray(peak) - context - buffers) * (1 - 1 / reserved)
-    return hidden + (1 - np.asarray(eff.fragmentation_reported)) * spare
+    return hidden + (1 - np.asarray(eff.fragmentation_reported)) * (np.asarray(reserve) - context)
 
 
 def counted_bytes(
-    lay: Layouts, cluster: Cluster, eff: Efficiency, *, peak: Numeric
+    lay: Layouts, cluster: Cluster, eff: Efficiency, *, peak: Numeric, reserve: Numeric
 ) -> dict[str, Numeric]:
     """The peak as three counters read it: bytes that tensors hold (max_memory_allocated of
     PyTorch), those that its allocator holds (max_memory_reserved), and those of the device, context
-    and communicators included (nvidia-smi), which decide whether it runs out."""
+    and communicators included (nvidia-smi), which decide whether it runs out. `reserve`: that part
+    of the peak."""
     found: dict[str, Numeric] = {"device": peak}
     for name, spare in (("allocated", 0.0), ("reserved", 1.0)):
         counter = replace(eff, reserve_reported=0.0, fragmentation_reported=spare)
-        found[name] = peak - unreported_bytes(lay, cluster, counter, peak=peak)
+        found[name] = peak - unreported_bytes(lay, cluster, counter, reserve=reserve)
     return {name: found[name] for name in COUNTERS}
 
 
@@ -358,7 +355,7 @@ def peak_bytes(
     """Peak bytes by part (`PARTS`), columns of one length."""
     parts = live_bytes(work, lay, eff)
     live: Numeric = sum(np.asarray(v, dtype=float) for v in parts.values())
-    live = live - settled_bytes(work, lay)
+    live = live - settled_bytes(lay, eff, parts)
     parts["reserve"] = reserve_bytes(live=live, memory_bytes=cluster.memory_bytes, eff=eff)
     shape = np.broadcast(*parts.values()).shape
     return {k: np.broadcast_to(v, shape).astype(float) for k, v in parts.items()}

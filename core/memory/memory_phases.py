@@ -91,13 +91,16 @@ def phase_bytes(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency)
     layer = one_layer(work, lay, eff)
     ends = [_phases(_stage(work, lay, eff, layer, first=f)) for f in (True, False)]
     fuller = _first_is_fuller(work, lay, eff, layer)
-    settled = settled_bytes(work, lay)
     found: Phases = {}
     for phase in PHASES:
         parts = {p: np.where(fuller, ends[0][phase][p], ends[1][phase][p]) for p in PARTS[:-1]}
         live: Numeric = sum(np.asarray(v, dtype=float) for v in parts.values())
         parts["reserve"] = np.asarray(
-            reserve_bytes(live=live - settled, memory_bytes=cluster.memory_bytes, eff=eff),
+            reserve_bytes(
+                live=live - settled_bytes(lay, eff, parts),
+                memory_bytes=cluster.memory_bytes,
+                eff=eff,
+            ),
             dtype=float,
         )
         shape = np.broadcast(*parts.values()).shape

@@ -196,7 +196,7 @@ def _bytes(p: Problem, space: Space) -> tuple[Floats, ...]:
         work = work_on(p.work, lay)
         parts = live_bytes(work, lay, p.eff)
         live[rows] = sum((np.asarray(v, dtype=float) for v in parts.values()), np.zeros(len(rows)))
-        live[rows] -= unwasted_bytes(work, lay, p.eff)
+        live[rows] -= unwasted_bytes(lay, p.eff, parts)
         away = np.flatnonzero(np.asarray(lay.offload_optimizer) > 0)
         if len(away):
             on_host[rows[away]] = host_bytes(p.work, lay.take(away), p.eff)

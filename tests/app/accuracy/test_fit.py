@@ -263,18 +263,32 @@ def test_kernels_measured_alone_weigh_little_beside_the_runs(of):
     assert kernels < 0.1 * of["throughput"].weight.sum()
 
 
-def test_a_stranger_has_nothing_of_its_stack(of, priors):
-    generic = profiles(priors)[GENERIC]
+def test_a_stranger_has_nothing_of_its_stack_but_what_its_row_says(of, priors):
+    table = profiles(priors)
     sample = of["memory"]
-    mine = sample.family == "transformers"
-    found = fit_columns.strangers(sample, mine, generic)
+    mine = sample.stack == "ms-swift"
+    found = fit_columns.strangers(sample, mine, table)
     assert set(found.family[mine]) == set(found.stack[mine]) == {""}
     for name in NAMES:
-        values = np.asarray(getattr(found.columns.efficiency, name))
-        assert np.all(values[mine] == getattr(generic, name)), name
-        assert np.array_equal(
-            values[~mine], np.asarray(getattr(sample.columns.efficiency, name))[~mine]
-        )
+        own, values = (np.asarray(getattr(s.columns.efficiency, name)) for s in (sample, found))
+        said = own[mine] != getattr(table["ms-swift"], name)
+        assert np.all(values[mine] == np.where(said, own[mine], getattr(table[GENERIC], name)))
+        assert said.any() == (name in ("own_weight_bytes", "reserve_reported")), name
+        assert np.array_equal(values[~mine], own[~mine])
+
+
+def test_a_fit_of_logits_leaves_those_alone_that_a_software_is_known_to_hold(of, priors):
+    """KempnerForge counts 8 bytes a logit by its habit, whatever the others are fitted to."""
+    sample = of["memory"]
+    parameters = accuracy_fit._parameters(priors, "memory")
+    place = [(e.stack, e.quantity) for e in parameters].index((GENERIC, "held_logits_bytes"))
+    trials = np.tile([e.prior or 0.0 for e in parameters], (2, 1))
+    trials[1, place] += 4.0
+    few, many = fit_columns.model(sample, priors, parameters, accuracy_fit.KINDS["memory"])(trials)
+    known = np.asarray(sample.columns.work.logit_bytes) == 8
+    assert known.sum() == 24
+    assert np.all((few == many)[known])
+    assert np.mean(few < many) > 0.3
 
 
 def test_an_unnamed_stack_gives_a_run_neither_its_fractions_nor_its_habits(of, priors):

@@ -286,25 +286,30 @@ def test_muon_keeps_momentum_of_the_layers_and_adamw_of_the_ends():
 
 
 @pytest.mark.parametrize(
-    ("work", "settled"),
+    ("strategy", "once"),
     [
-        ({"adapters": True, "trained_fraction": 0.01}, True),
-        ({"adapters": True, "trained_fraction": 0.01, "weight_bytes": 0.5}, False),
-        ({}, False),
+        ("fsdp2", ("parameters", "optimizer")),
+        ("zero1", ("parameters", "optimizer", "gradients")),  # flat buffers
     ],
 )
-def test_the_allocator_wastes_nothing_on_frozen_16_bit_weights(work, settled):
-    eff = replace(IDEAL, fragmentation=0.1)
-    parts = peak_bytes(workload(LLAMA_8B, **work), layout(), CLUSTER, eff)
-    live = sum(float(v) for k, v in parts.items() if k != "reserve")
-    frozen = 2 * float(total_params(LLAMA_8B)) if settled else 0.0
-    assert float(parts["reserve"]) == pytest.approx(0.1 * (live - frozen), rel=1e-3)
+@pytest.mark.parametrize("work", [{}, {"adapters": True, "trained_fraction": 0.01}])
+def test_the_allocator_wastes_nothing_on_what_is_allocated_once(strategy, once, work):
+    eff = replace(IDEAL, fragmentation=0.1, communicator_bytes=1e9)
+    parts = peak_bytes(workload(LLAMA_8B, **work), layout(strategy=strategy), CLUSTER, eff)
+    moves = {k: float(v) for k, v in parts.items() if k not in (*once, "reserve")}
+    moves["buffers"] -= 1e9  # of the one communicator, which NCCL allocates
+    assert float(parts["reserve"]) == pytest.approx(0.1 * sum(moves.values()))
 
 
 def test_chunked_loss_keeps_a_piece_of_the_logits():
     whole, pieces = (at_peak("logits", chunked_loss=c, seq_len=8192.0) for c in (False, True))
     assert whole == IDEAL.held_logits_bytes * 8192 * 128256
     assert pieces == whole / 8
+
+
+def test_logits_take_the_bytes_that_their_software_is_known_to_hold():
+    """KempnerForge: logits, log-softmax and their gradients in 16 bits."""
+    assert at_peak("logits", logit_bytes=8.0, seq_len=8192.0) == 8 * 8192 * 128256
 
 
 def test_the_busiest_expert_keeps_more_activations():
@@ -405,17 +410,17 @@ class TestStackHabits:
     def test_a_printed_peak_leaves_out_what_the_allocator_does_not_see(self):
         eff = replace(IDEAL, reserve_bytes=2e9, communicator_bytes=1e9, reserve_reported=0.0)
         lay = layout(strategy="zero1", tp=2)
-        assert float(unreported_bytes(lay, CLUSTER, eff)) == pytest.approx(2e9 + 2e9)
+        assert float(unreported_bytes(lay, CLUSTER, eff, reserve=5e9)) == pytest.approx(2e9 + 2e9)
         device = replace(eff, reserve_reported=1.0)
-        assert float(unreported_bytes(lay, CLUSTER, device)) == 0.0
+        assert float(unreported_bytes(lay, CLUSTER, device, reserve=5e9)) == 0.0
 
     def test_three_counters_read_one_peak(self):
-        """Whatever of them a stack prints: 4e9 of context and buffers, a tenth kept in reserve."""
+        """Whatever of them a stack prints: 2e9 of context and of buffers, 4e9 kept in reserve."""
         lay = layout(strategy="zero1", tp=2)
-        eff = replace(IDEAL, reserve_bytes=2e9, communicator_bytes=2e9 / 2.2, fragmentation=0.1)
+        eff = replace(IDEAL, reserve_bytes=2e9, communicator_bytes=1e9)
         for printed in (0.0, 1.0):
             one = replace(eff, reserve_reported=printed, fragmentation_reported=printed)
-            found = counted_bytes(lay, CLUSTER, one, peak=48e9)
+            found = counted_bytes(lay, CLUSTER, one, peak=48e9, reserve=6e9)
             assert found == pytest.approx({"allocated": 40e9, "reserved": 44e9, "device": 48e9})
 
     def test_gradients_that_are_used_in_backward_are_those_of_a_layer(self):
@@ -612,7 +617,7 @@ def test_offload_and_adapters_never_cost_device_memory(job):
     ):
         # Adapters of 1% come on top of weights that stay as wide as they were.
         added = 1.01 if cheaper.weight_bytes == 2.0 and cheaper.adapters else 1.0
-        assert total(peak_bytes(cheaper, lay, cluster, eff)) <= here * added
+        assert total(peak_bytes(cheaper, lay, cluster, eff)) <= here * added * (1 + 1e-12)
 
 
 @given(rows=st.lists(jobs(), min_size=2, max_size=6))

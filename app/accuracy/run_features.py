@@ -19,7 +19,7 @@ from core.layout.sharding import GRADIENT_BYTES
 from core.machine.efficiency import Efficiency
 from core.time.layer import decimal_year, is_since
 from hardware.efficiency import GENERIC, Stack
-from hardware.habits.adapters import EAGER, FUSED, runs_eagerly
+from hardware.habits.adapters import EAGER, FUSED, launches_eagerly, runs_eagerly
 from hardware.measured import RunInputs
 from hardware.measured_cells import PACKED, PADDED
 from hardware.model_facts import balances_by_bias
@@ -102,6 +102,9 @@ def features(
         and year < decimal_year(NATIVE_KERNELS),
         "compiled": compiled,
         "eager_norms": runs_eagerly(stack, year, said=str(inputs.elementwise_kernel[i]), loss=loss),
+        "eager_launches": launches_eagerly(
+            stack, year, tunes=not pretrains, said=str(inputs.elementwise_kernel[i]), loss=loss
+        ),
         "compiled_loss": (loss == "compiled" or (loss == "" and compiled))
         and habit(stack, "compiled_loss", year) == ON,
         "whole_logits": loss == "standard",

@@ -31,7 +31,12 @@ from core.scenario import Scenario, task_size
 from core.time.layer import decimal_year, is_since
 from hardware.efficiency import GENERIC, Stack, efficiency, stacks
 from hardware.habits import options
-from hardware.habits.adapters import LINEAR_LOSS, adapter_fields, runs_eagerly
+from hardware.habits.adapters import (
+    LINEAR_LOSS,
+    adapter_fields,
+    launches_eagerly,
+    runs_eagerly,
+)
 from hardware.habits.flags import differences, settled
 from hardware.model_facts import balances_by_bias
 from hardware.stack_support import habit as habit_of
@@ -137,6 +142,12 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         flash2=does["attention"] == "flash2",
         compiled=options.compiles(scenario, stack),
         eager_norms=runs_eagerly(stack, year, loss=_loss_of(stack, year, does["loss"])),
+        eager_launches=launches_eagerly(
+            stack,
+            year,
+            tunes=scenario.task != "pretrain",
+            loss=_loss_of(stack, year, does["loss"]),
+        ),
         compiled_loss=options.compiles_loss(scenario, stack),
         cuda_graphs=options.graphs_of(scenario, stack) or PARTIAL * scenario.cuda_graph_parts,
         chunked_loss=does["loss"] == "chunked",

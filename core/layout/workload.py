@@ -53,6 +53,7 @@ class Workload:
     flash2: Bools = False  # FlashAttention 2 where a newer kernel exists
     compiled: Bools = False  # elementwise operators fused by a compiler
     eager_norms: Bools = False  # norms and rotation run operator by operator
+    eager_launches: Bools = False  # a layer launches as many kernels as if they did
     compiled_loss: Bools = False  # the loss, too
     whole_logits: Bools = False  # every tensor-parallel rank holds the whole vocabulary
     cuda_graphs: Numeric = 0.0  # 1: the whole step is one graph; between: parts of it are

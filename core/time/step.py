@@ -94,7 +94,7 @@ def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Ste
     parts_left = np.where(graphs > 0, eff.partial_graphs, 1.0)
     routing = np.where(np.asarray(work.capacity_factor) > 0, eff.padded_host, 1.0)
     routed = moe_share * routing * eff.expert_host_s
-    eager = np.where(work.compiled, False, work.eager_norms)
+    eager = np.where(work.compiled, False, work.eager_launches)
     launches = kernels.launches(work.model, eager=eager) * np.asarray(eff.host_s)
     host_s = parts_left * (launches + adapters + hooks + routed)
     host_s = np.where(graphs >= 1, 0.0, host_s * work.host_slowdown)

@@ -19,6 +19,8 @@ from hardware.stack_support import habit
 
 ON, EAGER, FUSED = "1", "eager", "fused"
 ALL, ATTENTION, QKV = TARGETS = ("all", "attention", "qkv")  # matrices with adapters
+# Families that software without a name is taken for where it may run the models of transformers.
+MAY_RUN_TRANSFORMERS = (GENERIC, "torch", "transformers", "deepspeed")
 LINEAR_LOSS = "fused_linear"  # a loss that comes with kernels for norms and rotation
 
 
@@ -50,3 +52,15 @@ def runs_eagerly(stack: Stack, year: float, *, said: str = "", loss: str = "") -
     if stack.name == GENERIC:  # its fractions are those of stacks of all kinds
         return False
     return habit(stack, "norm_kernels", year) == EAGER and loss != LINEAR_LOSS
+
+
+def launches_eagerly(
+    stack: Stack, year: float, *, tunes: bool, said: str = "", loss: str = ""
+) -> bool:
+    """Whether a layer launches the kernels of norms and rotation one by one. Libraries for
+    fine-tuning run the models of transformers (hardware/habits/built_on.csv), so that one that
+    nobody names does, too, even where its other fractions are those of stacks of all kinds."""
+    if runs_eagerly(stack, year, said=said, loss=loss):
+        return True
+    unknown = stack.name == GENERIC and said not in (EAGER, FUSED) and loss != LINEAR_LOSS
+    return tunes and unknown and stack.family in MAY_RUN_TRANSFORMERS

@@ -1,12 +1,14 @@
 """How stacks apply adapters, norms and rotation."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from core.model.adapter_passes import KINDS
 from hardware.efficiency import stacks
-from hardware.habits.adapters import adapter_fields, runs_eagerly, targets_of
+from hardware.habits.adapters import adapter_fields, launches_eagerly, runs_eagerly, targets_of
+from hardware.habits.unnamed import software_of
 
 
 def kind(stack, task, year, **given):
@@ -76,3 +78,24 @@ def test_a_stack_that_nobody_names_is_as_eager_as_the_mean_of_all():
     unnamed = replace(stacks()["trl"], name="generic")
     assert not runs_eagerly(unnamed, 2025.0)
     assert runs_eagerly(unnamed, 2025.0, said="eager")
+
+
+@pytest.mark.parametrize(
+    ("sharding", "tunes", "eager"),
+    [("fsdp2", True, True), ("zero3", True, True), ("ddp", True, True), ("zero1", True, False),
+     ("fsdp2", False, False), ("ddp", False, False)],
+)  # fmt: skip
+def test_unnamed_software_for_fine_tuning_launches_as_transformers_does(sharding, tunes, eager):
+    task = "sft" if tunes else "pretrain"
+    stack = software_of("", vendor="nvidia", task=task, sharding=sharding, divided=False).stack
+    assert launches_eagerly(stack, 2025.0, tunes=tunes) == eager
+    assert not launches_eagerly(stack, 2025.0, tunes=tunes, said="fused")
+
+
+def test_software_with_a_name_launches_what_it_runs():
+    of = partial(launches_eagerly, year=2025.0, tunes=True)
+    assert of(stacks()["trl"])
+    assert not of(stacks()["torchtune"])
+    assert not of(stacks()["unsloth"])
+    tpu = software_of("", vendor="google", task="lora", sharding="fsdp2", divided=False).stack
+    assert not of(tpu)

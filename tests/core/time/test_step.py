@@ -513,7 +513,7 @@ def test_what_is_computed_again_is_launched_again_and_partial_graphs_leave_a_sha
 def test_eager_norms_are_launched_unless_they_are_compiled():
     eff = replace(IDEAL, host_s=10.0)
     fused, eager, compiled = (
-        parts_of(layout(dp_shard=1), eff=eff, eager_norms=e, compiled=c)["overhead"]
+        parts_of(layout(dp_shard=1), eff=eff, eager_launches=e, compiled=c)["overhead"]
         for e, c in ((False, False), (True, False), (True, True))
     )
     assert eager / fused == pytest.approx(43 / 20, rel=0.01)

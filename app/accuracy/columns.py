@@ -14,7 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.accuracy.run_features import XLA, features, recompute_of, reported, year_of
+from app.accuracy.run_features import (
+    DTYPE_BYTES,
+    XLA,
+    features,
+    recompute_of,
+    reported,
+    year_of,
+)
 from app.accuracy.run_layout import given_or, layout_of, sharding_that_fits
 from app.accuracy.run_words import (
     PRECISION_NAMES,
@@ -75,6 +82,13 @@ class Columns:
             efficiency=Efficiency(**_columns(self.efficiency, rows)),
             circumstances=Circumstances(**_columns(self.circumstances, rows)),
         )
+
+
+def _frozen_bytes(task: str, dtype: str) -> float:
+    """Bytes that a frozen weight is kept in."""
+    if task == "qlora":
+        return nf4_bytes_per_param(double_quantisation=True)
+    return DTYPE_BYTES["fp32"] if dtype == "fp32" and task == "lora" else DTYPE_BYTES["bf16"]
 
 
 def _columns(record: Any, rows: NDArray[np.intp], but: str = "") -> dict[str, Any]:
@@ -257,7 +271,7 @@ def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack, *, in_rack
         quantised_weight_bytes=INT8_BYTES if name == INT8 else 0.0,
         adapters=adapters,
         trained_fraction=float(np.asarray(trained)),
-        weight_bytes=nf4_bytes_per_param(double_quantisation=True) if task == "qlora" else 2.0,
+        weight_bytes=_frozen_bytes(task, str(inputs.param_dtype[i])),
         offload_optimizer=offloaded_to(offload, "optimizer"),
         offload_params=offloaded_to(offload, "param"),
         offloads_activations=float("activation" in offload),

@@ -324,9 +324,9 @@ def gathers_of_step_s(
 ) -> tuple[Numeric, Numeric]:
     """`gather_s` of each micro-batch but the last, and of the last: they differ where gradients are
     summed whole before one scatter."""
+    sent = np.minimum(work.weight_bytes, 2.0)  # what is kept in fp32 travels in 16 bits
     of = (
-        lay, cluster, eff, params, work.trained_fraction, layers, work.weight_bytes,
-        work.gradient_bytes,
+        lay, cluster, eff, params, work.trained_fraction, layers, sent, work.gradient_bytes,
     )  # fmt: skip
     last = gather_s(*of)
     if not np.any(work.sums_whole_gradients):

@@ -205,6 +205,15 @@ def test_whole_weights_that_are_tuned_have_16_bits_where_nobody_says(words, same
     assert blank == {"bf16": bf16, "fp32": fp32}[same]
 
 
+def test_a_frozen_base_in_fp32_takes_twice_the_bytes_and_no_time():
+    one = row("prime-rl-qwen3-4b-h100-1g-16384-lora-recompute")
+    whole, half = (predict(edited(one, param_dtype=d), MODELS) for d in ("fp32", "bf16"))
+    assert whole.peak_memory_gib[0] > 7 + half.peak_memory_gib[0]
+    assert whole.tokens_per_s_per_gpu_p50[0] == pytest.approx(
+        half.tokens_per_s_per_gpu_p50[0], rel=0.01
+    )
+
+
 def memory_of(chosen, **columns):
     return float(predict(edited(chosen, **columns), MODELS).peak_memory_gib[0])
 

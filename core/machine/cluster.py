@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from core.machine.accelerator import Accelerator
 from core.numeric import Numeric
 
-# Best measured matmul over peak, for accelerators without a measurement: the median of the
-# 29 parts of hardware/accelerators.csv that carry both numbers (0.51 to 0.97); a test ties it.
+# Best measured matmul over peak, for accelerators without a measurement: the median of the 29
+# parts of hardware/accelerators.csv whose own matmul is measured (0.43 to 0.97), without GeForce
+# cards, whose peak is of half the rate; a test ties it.
 ASSUMED_CEILING = 0.79
 # hardware/fabrics.csv; a test ties them.
 NVLINK_HOP_S = 3.1e-6

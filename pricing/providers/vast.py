@@ -21,8 +21,9 @@ from pricing.providers.boundary import Raw, document, offer, parsed
 
 URL = "https://console.vast.ai/api/v0/bundles/"
 GPUS = (
-    "H100 SXM", "H100 PCIE", "H100 NVL", "H200", "B200", "A100 SXM4", "A100 PCIE", "L40S",
-    "RTX 4090", "RTX 5090",
+    "H100 SXM", "H100 PCIE", "H100 NVL", "H200", "H200 NVL", "B200", "A100 SXM4", "A100 PCIE",
+    "L40S", "L40", "A40", "A10", "RTX 6000Ada", "RTX A6000", "RTX A5000", "RTX A4000", "RTX 5090",
+    "RTX 4090", "RTX 4080", "RTX 3090", "Tesla T4",
 )  # fmt: skip
 LIMIT = 3000
 LEAST_RELIABILITY = 0.98

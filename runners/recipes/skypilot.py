@@ -25,11 +25,12 @@ MOUNT = "/checkpoints"
 # SkyPilot's names of the accelerators in its catalogues; others are refused.
 NAMES = {
     "A100-40GB-SXM": "A100", "A100-40GB-PCIE": "A100", "A100-80GB-SXM": "A100-80GB",
-    "A100-80GB-PCIE": "A100-80GB", "A10G": "A10G", "B200-180GB": "B200", "B300": "B300",
-    "GB200": "GB200", "GB300": "GB300", "GH200-96GB": "GH200", "H100-80GB-PCIE": "H100",
-    "H100-80GB-SXM": "H100", "H100-94GB-NVL": "H100NVL", "H200-141GB-SXM": "H200", "L4": "L4",
-    "L40S": "L40S", "MI300X": "MI300X", "RTX4090": "RTX4090", "RTX5090": "RTX5090",
-    "V100-16GB": "V100", "V100-32GB": "V100-32GB",
+    "A100-80GB-PCIE": "A100-80GB", "A10": "A10", "A10G": "A10G", "B200-180GB": "B200",
+    "B300": "B300", "GB200": "GB200", "GB300": "GB300", "GH200-96GB": "GH200",
+    "H100-80GB-PCIE": "H100", "H100-80GB-SXM": "H100", "H100-94GB-NVL": "H100NVL",
+    "H200-141GB-SXM": "H200", "L4": "L4", "L40": "L40", "L40S": "L40S", "MI300X": "MI300X",
+    "RTX3090": "RTX3090", "RTX4090": "RTX4090", "RTX5090": "RTX5090",
+    "RTX6000Ada": "RTX6000-Ada", "T4": "T4", "V100-16GB": "V100", "V100-32GB": "V100-32GB",
 }  # fmt: skip
 # Machines whose accelerator has a special name in SkyPilot.
 OF_INSTANCE = {"a3-megagpu-8g": "H100-MEGA"}

@@ -68,10 +68,12 @@ def test_shipped_figures_agree_with_each_other(name):
     given = [p for p in peaks if p is not None]
     assert given == sorted(given)
     if gpu.matmul_flops_per_s is not None:
-        assert 0.4 < gpu.matmul_flops_per_s / gpu.bf16_flops_per_s < 1
+        # A GeForce card runs above its rated boost clock while it adds up in fp32 at half the rate.
+        most = 1.1 if gpu.architecture.generation.endswith("GeForce") else 1
+        assert 0.4 < gpu.matmul_flops_per_s / gpu.bf16_flops_per_s < most
     if gpu.fp8_flops_per_s is not None and gpu.name != "Trn3":  # printed: 2517 against 671
         assert gpu.fp8_flops_per_s < 2.1 * gpu.bf16_flops_per_s
-    assert 14 * GIB < gpu.memory_bytes <= 288 * GIB
+    assert 10 * GIB < gpu.memory_bytes <= 288 * GIB
     assert gpu.scale_up_bytes_per_s < gpu.memory_bytes_per_s
     if gpu.scale_out_bytes_per_s is not None:
         assert gpu.scale_out_bytes_per_s < gpu.scale_up_bytes_per_s
@@ -80,7 +82,11 @@ def test_shipped_figures_agree_with_each_other(name):
 
 
 def test_a_part_made_for_one_market_differs_only_in_its_links():
-    for cut, whole in [("A800-80GB-SXM", "A100-80GB-SXM"), ("H800-80GB-SXM", "H100-80GB-SXM")]:
+    for cut, whole in [
+        ("A800-40GB-SXM", "A100-40GB-SXM"),
+        ("A800-80GB-SXM", "A100-80GB-SXM"),
+        ("H800-80GB-SXM", "H100-80GB-SXM"),
+    ]:
         a, b = facts.accelerator(cut), facts.accelerator(whole)
         assert a.bf16_flops_per_s == b.bf16_flops_per_s
         assert a.memory_bytes == b.memory_bytes
@@ -114,7 +120,7 @@ def test_an_unknown_accelerator_is_never_guessed():
         facts.accelerator("H100-80G-SXN")
 
 
-@pytest.mark.parametrize("name", ["L40", "gaudi1", "T4"])
+@pytest.mark.parametrize("name", ["MI308X", "gaudi1", "TPU v2"])
 def test_a_part_without_sourced_peaks_says_so(name):
     with pytest.raises(ScenarioError, match=r"cannot be estimated: .*source"):
         facts.accelerator(name)
@@ -255,8 +261,16 @@ def test_the_names_table_knows_exactly_the_parts_that_have_facts():
 
 
 def test_the_assumed_matmul_ceiling_is_the_median_of_the_measured_ones():
-    parts = [a for a in facts.accelerators().values() if a.matmul_flops_per_s]
+    """Of parts whose own matmul is measured; the peak of a GeForce card is of half the rate."""
+    parts = [
+        a
+        for a in facts.accelerators().values()
+        if a.matmul_flops_per_s
+        and not a.sources["matmul_flops_per_s"].assumed
+        and not a.architecture.generation.endswith("GeForce")
+    ]
     ratios = sorted(a.matmul_flops_per_s / a.bf16_flops_per_s for a in parts)
+    assert len(ratios) == 29
     assert ratios[len(ratios) // 2] == pytest.approx(ASSUMED_CEILING, abs=0.005)
 
 

@@ -29,7 +29,7 @@ OFFERS = (
     made_up.offer(
         provider="lambda", instance_type="x2", scale_out_gbit_per_s=None, usd_per_hour=16.0
     ),
-    made_up.offer(accelerator="L40", provider="vast", instance_type="l40", gpu_count=1),
+    made_up.offer(accelerator="Gaudi1", provider="vast", instance_type="dl1", gpu_count=1),
 )
 
 
@@ -77,7 +77,7 @@ def test_the_newest_offers_cheapest_gpu_hour_first():
     found = offers()
     rows = found["offers"]
     assert [r["usd_per_gpu_hour"] for r in rows] == [2.0, 2.5, 55.04 / 8, 55.04, None]
-    assert [r["accelerator"] for r in rows][3] == "L40"
+    assert [r["accelerator"] for r in rows][3] == "Gaudi1"
     assert found["num_offers"] == 5
     assert 98.32 not in [r["usd_per_hour"] for r in rows]
     assert rows[0]["age_days"] == 124
@@ -89,11 +89,11 @@ def test_the_network_is_the_one_that_plans_take():
     assert (known["scale_out_gbit_per_s"], known["network_assumed"]) == (3200, False)
     alone = by_type["x2"]  # of a seller that no table describes: not sold as a cluster
     assert (alone["scale_out_gbit_per_s"], alone["network_assumed"]) == (None, False)
-    assert by_type["l40"]["network_assumed"] is None
+    assert by_type["dl1"]["network_assumed"] is None
 
 
 def test_offers_of_what_was_asked():
-    assert offers(gpu=("l40",))["num_offers"] == 1
+    assert offers(gpu=("gaudi1",))["num_offers"] == 1
     assert offers(cloud=("AWS",))["num_offers"] == 2
     assert offers(any_purchase=False, purchase=("spot",))["num_offers"] == 1
     assert offers(gpu=("B200",))["offers"] == []

@@ -513,7 +513,7 @@ def test_a_vast_query_that_fails_leaves_the_others():
     offers, session = fetched("vast", {"/api/v0/bundles/": one_fails})
     assert len(offers) == 2
     assert [p.provider for p in session.parts] == ["vast"]
-    assert "1 of 10 queries" in session.parts[0].sentence
+    assert "1 of 21 queries" in session.parts[0].sentence
 
 
 def test_lambda_prices_are_cents_of_the_whole_instance():

@@ -84,10 +84,10 @@ def draw(
     _draw_ranked(scenario, answer, selected, options)
     with places.choice:
         _draw_choice(scenario, answer, selected)
-    with places.why:
+    with places.why, st.container():  # of this fragment: inner ones would be drawn twice
         draw_link()
         explain_page.draw(scenario, answer, selected)
-    with places.share:
+    with places.share, st.container():
         share_section.draw(scenario, answer, selected)
 
 

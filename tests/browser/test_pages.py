@@ -104,6 +104,8 @@ def test_another_order_draws_what_depends_on_it_and_nothing_else(new_user):
     assert user.headlines() != answer
     assert user.table() != cells
     assert plan_of(user) == plan
+    for part in ("Runner-up", "On the command line", "Rank by", "Pinned"):
+        assert user.page.get_by_test_id("stMain").get_by_text(part).count() == 1
     assert chart.evaluate("e => e.dataset.mine") == "yes"
     asked = parse_qs(user.query())
     assert asked["rank_by"] == ["time"]
@@ -117,7 +119,11 @@ def test_another_order_draws_what_depends_on_it_and_nothing_else(new_user):
     assert (other.headlines(), other.table()) == (user.headlines(), user.table())
     assert plan_of(other) == plan
 
+    part = user.page.get_by_test_id("stMain").locator("summary").filter(has_text="Runner-up")
+    part.click()
+    expect(user.page.get_by_text("Against the other plan")).to_be_visible()
     sorts.filter(has_text="Cost").click()
+    expect(user.page.get_by_text("Against the next plan")).to_be_visible()
     user.settle()
     assert (user.page.url, user.headlines(), user.table()) == (address, answer, cells)
     user.back()

@@ -41,7 +41,7 @@ OPTIONS: web_form.Options = {
 }
 
 
-def draw_plan(memory: StreamlitPage) -> None:
+def draw_plan(memory: StreamlitPage, row: tabs.Row) -> None:
     """The Plan page: the recommended plan and the answer, with a link to where its plan's bytes
     and seconds go."""
 
@@ -49,8 +49,11 @@ def draw_plan(memory: StreamlitPage) -> None:
         query = link.scenario().to_query()
         st.page_link(memory, label="Where its bytes and seconds go", query_params=query)
 
+    def draw_tabs() -> None:
+        row.draw(link.scenario().to_query())
+
     if found := _first_look() or _answered():
-        plan_page.draw(*found, OPTIONS, draw_link)
+        plan_page.draw(*found, OPTIONS, draw_link, draw_tabs)
 
 
 def draw_options() -> None:
@@ -180,8 +183,9 @@ def main() -> None:
     """One run of the script: read the address, then draw the page that it names."""
     memory = st.Page(draw_memory, title="Memory & speed", url_path="memory")  # opened from a plan
     run = st.Page(draw_run, title="Run", url_path="run")
+    row = tabs.Row()
     in_row = [
-        st.Page(partial(draw_plan, memory), title="Plan", url_path="plan", default=True),
+        st.Page(partial(draw_plan, memory, row), title="Plan", url_path="plan", default=True),
         st.Page(draw_options, title="Compare", url_path="options"),
         st.Page(draw_risk, title="Risk & money", url_path="risk"),
         st.Page(partial(draw_launch, run), title="Launch", url_path="launch"),
@@ -212,7 +216,7 @@ def main() -> None:
     if link.take_over(resolve.resolve, resolve.current_prices(), saved.expanded) or moved:
         web_form.fill(link.scenario())  # Streamlit drops the widgets of a page that is not drawn
     link.write()  # before anything is drawn, so that an error below cannot lose it
-    row = tabs.row()
+    row.begin(in_row, more, current)
     st.header(WHAT_IT_IS if current is in_row[0] else current.title, anchor=False)
     with st.sidebar:
         st.markdown("**Runcast**")
@@ -223,7 +227,8 @@ def main() -> None:
     try:
         current.run()
     finally:  # the page may deselect plans that the answer does not have
-        tabs.draw(row, in_row, more, current, link.scenario().to_query())
+        if not row.is_drawn:
+            row.draw(link.scenario().to_query())
         with parts:
             web_form.draw_parts(link.scenario(), OPTIONS)
     first_look.wait()

@@ -266,6 +266,12 @@ def why(scenario: Scenario, plan: Plan, other: Plan | None) -> Why:
     )
 
 
+def faster_of(scenario: Scenario, plan: Plan) -> Faster:
+    """What makes a plan faster."""
+    setting = setting_of(scenario, plan)
+    return faster(setting.case, row_of(setting, plan.layout))
+
+
 def other_of(answer: Answer, plan: Plan) -> Plan | None:
     """The plan to compare a plan with. For the first of the ranking, the next one whose time or
     price differs (equal machines in other regions often do not); otherwise the first."""

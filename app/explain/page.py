@@ -35,6 +35,11 @@ def _why(
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
+def _next(query: Query, plan_id: str, _scenario: Scenario, _plan: Plan) -> str:
+    return words.next_sentence(explained.faster_of(_scenario, _plan))
+
+
+@st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
 def _sensitivity(query: Query, plan_id: str, _scenario: Scenario, _plan: Plan) -> Sensitivity:
     return sensitivity.sensitivity_of(_scenario, _plan)
 
@@ -60,18 +65,17 @@ def _named(
     return found, explained.against_layout(setting, _plan.layout, found.layout, found.figures)
 
 
-def draw(scenario: Scenario, answer: Answer, plan: Plan, theme: str) -> None:
+def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
     """Draw the next bottleneck in a sentence; the rest is in a section that the user can open."""
     query, _ = answers.key_of(scenario)
-    other = explained.other_of(answer, plan)
-    found = _why(query, plan.id, other.id if other else "", scenario, plan, other)
+    in_any_order = tuple(item for item in query if item[0] != "rank_by")
     st.markdown("**Why this plan**")
-    st.markdown(as_text(words.next_sentence(found.faster)))
-    _draw_rest(query, scenario, plan, found, theme)
+    st.markdown(as_text(_next(in_any_order, plan.id, scenario, plan)))
+    _draw_rest(query, scenario, answer, plan)
 
 
 @alone
-def _draw_rest(query: Query, scenario: Scenario, plan: Plan, found: Why, theme: str) -> None:
+def _draw_rest(query: Query, scenario: Scenario, answer: Answer, plan: Plan) -> None:
     part = st.expander(
         "Runner-up, bottlenecks, what moves the answer, and why not your layout",
         key=OPEN,
@@ -79,6 +83,8 @@ def _draw_rest(query: Query, scenario: Scenario, plan: Plan, found: Why, theme: 
     )
     if not part.open:
         return
+    runner_up = explained.other_of(answer, plan)
+    found = _why(query, plan.id, runner_up.id if runner_up else "", scenario, plan, runner_up)
     with part:
         if (other := found.runner_up) is not None:
             st.markdown(f"**Against the {'other' if plan.rank > 1 else 'next'} plan**")
@@ -91,11 +97,11 @@ def _draw_rest(query: Query, scenario: Scenario, plan: Plan, found: Why, theme: 
         st.markdown("**What would make it faster**")
         page.draw_table(document.bottlenecks(found.faster))
         st.caption("Each line is the step computed again with that resource changed.")
-        _draw_sensitivity(query, plan, _sensitivity(query, plan.id, scenario, plan), theme)
+        _draw_sensitivity(query, plan, _sensitivity(query, plan.id, scenario, plan))
         draw_mine(query, scenario, plan)
 
 
-def _draw_sensitivity(query: Query, plan: Plan, found: Sensitivity, theme: str) -> None:
+def _draw_sensitivity(query: Query, plan: Plan, found: Sensitivity) -> None:
     st.markdown("**What moves the answer**")
     rows = document.tornado(found)
     if rows.empty:
@@ -107,7 +113,7 @@ def _draw_sensitivity(query: Query, plan: Plan, found: Sensitivity, theme: str) 
     figure.draw(
         figure.Figure(
             key="plan_tornado",
-            spec=_tornado(query, plan.id, theme, rows, what),
+            spec=_tornado(query, plan.id, figure.theme(), rows, what),
             alt=f"What each input, {change} lower and higher, does to the {what} of the run with "
             f"the layout as it is. The most: {top['text']}.",
             caption=f"Each input {change} lower and higher, one at a time, with "

@@ -19,6 +19,8 @@ inputs_json       all inputs of an answer as JSON, sufficient for runcast recomp
 neighbours        the published runs most similar to a forecast, and how well they were
                   forecast
 neighbours_table  the rows and the sentence about similar measured runs, for the page
+ordered_section   what of the Plan page depends on the order of its plans: answer, ranked
+                  table, choice, links
 page              the Plan page: the answer first, then the choice, then the chosen plan in
                   detail
 part_charts       where the bytes of a GPU and the seconds of a step go, as charts

@@ -50,16 +50,21 @@ def draw(scenario: Scenario, answer: Answer) -> None:
     if scenario.prices != current_prices():
         st.caption(as_text(age))
     elif not st.session_state.get(_DISMISSED):
-        _draw_banner(scenario, answer, age)
+        _draw_banner(age)
 
 
-def _draw_banner(scenario: Scenario, answer: Answer, age: str) -> None:
+def is_refreshing() -> bool:
+    """Whether this session has started a refresh of which the page still tells."""
+    return _BEFORE in st.session_state
+
+
+def _draw_banner(age: str) -> None:
     with st.container(key="price_age", gap="xsmall"):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(as_text(age), width="content")
             st.button(
                 "Refresh now", key="price_age_refresh", icon=":material/refresh:",
-                on_click=_start, args=(scenario, answer),
+                on_click=_start,
                 disabled=first_look.is_awaited(),  # the answer to compare with is still to come
                 help=as_text(f"{_refresh_sentence()} {price_age.NOTHING_SENT}"),
             )  # fmt: skip
@@ -73,8 +78,11 @@ def _refresh_sentence() -> str:
     return price_age.refresh_sentence()
 
 
-def _start(scenario: Scenario, answer: Answer) -> None:
+def _start() -> None:
     from app.prices.sources_section import job
+
+    scenario = link.scenario()  # in the order that the page may have got since
+    answer = answers.answer_of(scenario)
 
     st.session_state[_REFUSED] = job().start()
     if st.session_state[_REFUSED] and not job().progress().running:

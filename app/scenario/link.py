@@ -63,6 +63,15 @@ def address_of(scenario: Scenario, page_url: str | None) -> str:
     return f"{base}/?{urlencode(scenario.to_query(), safe=',/:')}"
 
 
+def is_reordered(scenario: Scenario, other: Scenario) -> bool:
+    """Whether two scenarios differ at most in the order of their plans and in what is shown."""
+    a, b = (
+        {**one.to_query(), **dict.fromkeys((*LOOKED_AT, "rank_by"), "")}
+        for one in (scenario, other)
+    )
+    return a == b
+
+
 def query_of(scenario: Scenario) -> Query:
     """The part of the link that the figures of a page depend on, without view settings."""
     return tuple((k, v) for k, v in scenario.to_query().items() if k not in LOOKED_AT)

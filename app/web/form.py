@@ -31,7 +31,7 @@ from app.scenario.fields import (
     written,
 )
 from app.scenario.file import read_scenario, write_scenario
-from app.scenario.link import changed
+from app.scenario.link import changed, is_reordered
 from app.scenario.model import custom_fields, model_of, parse_config
 from app.scenario.starting import as_continued, continues
 from app.web import form_start, link
@@ -88,7 +88,7 @@ def errors() -> dict[str, str]:
 def _accepted(where: str, new: dict[str, Any]) -> Scenario | None:
     """The scenario with new values, or None and an error sentence if they are invalid."""
     try:
-        asked = changed(link.scenario(), **new)
+        asked = changed(link.scenario(), **(link.follow() | new))
         if "task" not in new:  # an edit of the tokens is no change of the task
             asked = as_continued(asked, continues(link.scenario()))
         scenario, notes = resolve.resolve(asked)
@@ -178,6 +178,14 @@ def take_quotes(quotes: Sequence[str], **also: object) -> bool:
     return scenario is not None
 
 
+def take_order(selected: str) -> None:
+    """Rank by what the radio says. The selected plan stays selected, whoever selected it."""
+    is_named = bool(link.scenario().plan)
+    given = st.session_state[_key("rank_by")]
+    if _accepted("rank_by", {"rank_by": given, "plan": selected}) and not is_named:
+        link.keep_selected(selected)
+
+
 def _use_custom_gpu() -> None:
     if scenario := _accepted("custom_gpu", {"gpu": (CUSTOM,)}):
         fill(scenario)
@@ -191,8 +199,15 @@ def fill(scenario: Scenario) -> None:
         del errors()[name]
 
 
-def draw_field(name: str, options: Options, *, horizontal: bool = False) -> None:
-    """Draw the widget of one field and, under it, the error of its value."""
+def draw_field(
+    name: str,
+    options: Options,
+    *,
+    horizontal: bool = False,
+    on_change: Callable[[], None] | None = None,
+) -> None:
+    """Draw the widget of one field and, under it, the error of its value. `on_change` takes an edit
+    in place of the form."""
     field, value = Scenario.model_fields[name], getattr(link.scenario(), name)
     choices = _choices(name, field, value, options)
     key = _key(name)
@@ -202,7 +217,8 @@ def draw_field(name: str, options: Options, *, horizontal: bool = False) -> None
     label, about = field.title or name, _help(field)
     placeholder = PLACEHOLDERS.get(name, "")
     common: dict[str, Any] = {
-        "label": label, "key": key, "help": about, "on_change": _edited, "args": (name,)
+        "label": label, "key": key, "help": about,
+        "on_change": on_change or partial(_edited, name),
     }  # fmt: skip
 
     if several:
@@ -303,7 +319,7 @@ def draw_parts(drawn: Scenario, options: Options) -> None:
     """Draw the collapsible parts for the page's scenario. Opening one redraws only the parts; an
     edit in one redraws the page."""
     scenario = link.scenario()
-    if scenario != drawn:
+    if not is_reordered(scenario, drawn):
         st.rerun(scope="app")
     drawn_above = first_fields(scenario)
     parts = sections(drawn_above)

@@ -30,6 +30,7 @@ _SEEN = "link_seen"  # the query that the page last wrote or took over
 _EDITED = "link_edited"
 _TAKEN_OVER = "link_taken_over"
 _GENERATION = "link_generation"
+_KEPT = "link_kept"  # the plan that stayed selected in another order, though nobody chose it
 
 
 def take_over(resolve: Resolve, prices: str, expand: Expand = lambda query: (query, [])) -> bool:
@@ -45,6 +46,7 @@ def take_over(resolve: Resolve, prices: str, expand: Expand = lambda query: (que
         return False
     expanded, wrong = expand(query)
     asked = expanded or {name: [value] for name, value in FIRST_VISIT.items()}
+    state.pop(_KEPT, None)
     state[_SCENARIO], notes = parse(asked, resolve, prices)
     state[_NOTES] = wrong + notes
     state[_SEEN] = query
@@ -107,7 +109,30 @@ def look(**fields: object) -> None:
 
 def choose(plan_id: str) -> None:
     """Select a plan of the answer; for callbacks of widgets."""
+    st.session_state.pop(_KEPT, None)
     look(plan=plan_id)
+
+
+def keep_selected(plan_id: str) -> None:
+    """Remember that a plan which nobody chose stays selected while its answer is sorted."""
+    st.session_state[_KEPT] = plan_id
+
+
+def follow() -> dict[str, object]:
+    """What an edit of the scenario has to change, so that the page is about the recommended plan
+    again where nobody chose another one."""
+    kept = st.session_state.get(_KEPT)
+    return {"plan": ""} if kept and kept == scenario().plan else {}
+
+
+def write_in_part(first: str) -> None:
+    """Put an edit that only a part of the page follows into the address. A plan that was kept needs
+    no name there once it is the first again."""
+    if first == st.session_state.get(_KEPT) == scenario().plan:
+        st.session_state[_SCENARIO] = changed(scenario(), plan="")
+        del st.session_state[_KEPT]
+    st.session_state.pop(_EDITED, None)  # it marks the next run of the whole page
+    write()
 
 
 def drop(note: str, **fields: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -250,14 +251,24 @@ def _is_apart(layouts: Layouts, choices: Choices) -> NDArray[np.bool_]:
     s = np.asarray(layouts.strategy, dtype=int)
     optimizer, params = np.asarray(layouts.offload_optimizer), np.asarray(layouts.offload_params)
     found = np.zeros(s.shape, dtype=bool)
-    for strategy, what in choices.apart:
+    for what, strategies in _apart_from(choices.apart):
         rows: NDArray[np.bool_]
         if "/" in what:
             rows = (params > 0) if what == "cpu/cpu" else (optimizer > 0) & (params == 0)
         else:
             rows = np.asarray(dp(layouts) if what == "dp" else getattr(layouts, what)) > 1
-        found |= (s == INDEX[strategy]) & rows
+        if np.any(rows):
+            found |= strategies[s] & rows
     return found
+
+
+@cache
+def _apart_from(apart: tuple[tuple[str, str], ...]) -> tuple[tuple[str, NDArray[np.bool_]], ...]:
+    """What must not be combined, and whether with each strategy."""
+    return tuple(
+        (what, np.array([(x.name, what) in apart for x in STRATEGIES]))
+        for what in dict.fromkeys(what for _, what in apart)
+    )
 
 
 _SHARDS_OPTIMIZER = np.array([x.shards_optimizer for x in STRATEGIES])

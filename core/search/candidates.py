@@ -95,7 +95,10 @@ def staged(
         break."""
         out = np.zeros(len(ways), dtype=bool)
         for reason, rows in broken.items():
-            first = np.broadcast_to(rows, out.shape) & ~out
+            if not np.any(rows):
+                removed[reason] = np.zeros(len(tps))
+                continue
+            first = rows & ~out
             removed[reason] = by_tp(columns["tp"][first], ways[first])
             out |= first
         return np.flatnonzero(~out)
@@ -253,9 +256,12 @@ def _legal_strategies(
         lay = replace(lay, offload_optimizer=optimizer, offload_params=params)
         out = np.zeros(len(s), dtype=bool)
         for reason, rows in strategy_rules(lay, choices=choices).items():
-            first = np.broadcast_to(rows, out.shape) & ~out
+            held = removed.setdefault(reason, np.zeros(table))
+            if not np.any(rows):
+                continue
+            first = rows & ~out
             counts = np.bincount(place[first], minlength=table[0] * table[1]).reshape(table)
-            removed[reason] = removed.get(reason, np.zeros(table)) + counts
+            removed[reason] = held + counts
             out |= first
         found.append(~out.reshape(shape))
     return found, removed

@@ -152,8 +152,10 @@ def _search(p: Problem, space: Space, jobs_of: list[list[int]], found: _Found) -
         found.counts["cut"][numbers] = part.num_cut
         found.counts["removed"][numbers] = sum(part.removed.values())
         for reason, count in part.removed.items():
-            none = np.zeros(found.num_jobs, dtype=np.intp)
-            found.removed.setdefault(reason, none)[numbers] = count
+            if reason not in found.removed:
+                found.removed[reason] = np.zeros(found.num_jobs, dtype=np.intp)
+            if count:
+                found.removed[reason][numbers] = count
         p.check()
         if not part.num_legal:
             found.illegal += numbers

@@ -181,15 +181,21 @@ def _part(f: Staged, shape: tuple[int, int], begins: list[int]) -> Part:
     mine = f.tps <= f.limits[n]
     of_axis = np.array([group == 0 or group in f.groups[n] for _, group in f.axis])
     after = int(of_axis.sum()) * f.per_strategy
-    removed = Counter({r: round(float(w[mine].sum())) * after for r, w in f.removed.items()})
+    # Counts are whole numbers, so that products with 0 and 1 add up to the same in any order.
+    tps, axis = mine.astype(float), of_axis.astype(float)
+    removed = Counter({r: round(float(w @ tps)) * after for r, w in f.removed.items()})
     for reason, table in f.removed_strategies.items():
-        removed[reason] += round(float(table[mine][:, of_axis].sum())) * f.kinds
+        removed[reason] += round(float(tps @ table @ axis)) * f.kinds
+    has_groups = any(group for _, group in f.axis)
     families, allowed, below = [], [], []
     for level, cell in enumerate(f.cell):
         many = int(np.searchsorted(f.cells["tp"][cell], f.limits[n], side="right"))
         families.append(slice(begins[level], begins[level] + many))
         group = f.group[level][:many]
-        allowed.append((group == 0) | np.isin(group, f.groups[n]))
+        of_nodes = group == 0
+        for size in f.groups[n] if has_groups else ():
+            of_nodes |= group == size
+        allowed.append(of_nodes)
         below.append(tuple(b[:many] for b in f.below[level]))
     return Part(
         num_candidates=round(float(f.ways[mine].sum())) * after,

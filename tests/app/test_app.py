@@ -410,6 +410,32 @@ def test_ranking_by_time_puts_the_fastest_first():
     assert link_of(page)["rank_by"] == "time"
 
 
+def test_another_order_leaves_the_selected_plan_and_an_edit_follows_the_first_again():
+    page = opened(**{**QUICK, "num_gpus": "8,64,512"})
+    before = page.selectbox(key="plan_list").value
+    page.radio(key="form_rank_by").set_value("time").run()
+    assert not page.exception
+    assert page.selectbox(key="plan_list").value == before
+    assert link_of(page)["plan"] == before
+    fastest = headlines(opened(**{**QUICK, "num_gpus": "8,64,512"}, rank_by="time"))
+    assert headlines(page)["Recommended"] == fastest["Recommended"]
+    page.text_input(key="form_num_tokens").set_value("2T").run()
+    assert not link_of(page).get("plan")
+    assert page.selectbox(key="plan_list").value != before
+
+
+def test_a_plan_that_was_chosen_stays_chosen_in_any_order_and_after_edits():
+    some = {**QUICK, "num_gpus": "8,64,512"}
+    chosen = forecast_answer.answer(Scenario.parse(some)).plans[1].id
+    page = opened(**some)
+    page.selectbox(key="plan_list").set_value(chosen).run()
+    for order in ("time", "usd"):
+        page.radio(key="form_rank_by").set_value(order).run()
+        assert link_of(page)["plan"] == chosen
+    page.text_input(key="form_num_tokens").set_value("200B").run()
+    assert link_of(page)["plan"] == chosen
+
+
 def test_every_price_says_how_old_it_is():
     page = opened(**QUICK)
     assert any("\nprice " in text for text in texts(page.caption))
@@ -516,8 +542,8 @@ def test_the_nearest_measured_runs_stand_beside_the_selected_plan():
     assert any("no blind test" in text for text in texts(page.caption))
 
 
-REDRAWN = ("first_look.py", "form.py", "price_age_section.py", "quote_section.py",
-           "stages_section.py")  # fmt: skip
+REDRAWN = ("first_look.py", "form.py", "ordered_section.py", "price_age_section.py",
+           "quote_section.py", "stages_section.py")  # fmt: skip
 
 
 STYLE = 'st.html(Path(__file__).with_name("stale.css"))'  # a file of ours, and no markup

@@ -4,6 +4,7 @@ import csv
 import json
 import re
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import expect
@@ -80,6 +81,69 @@ def test_a_row_of_the_table_selects_its_plan(new_user):
     user.back()
     assert "plan=" not in user.query()
     assert selected(user) == 1
+
+
+def plan_of(user):
+    """What the list of plans shows, without the rank."""
+    chosen = user.page.get_by_test_id("stMain").get_by_test_id("stSelectbox").locator("input")
+    return chosen.input_value().partition(": ")[2]
+
+
+def test_another_order_draws_what_depends_on_it_and_nothing_else(new_user):
+    user = new_user()
+    user.open(FEW)
+    address, answer, cells = user.page.url, user.headlines(), user.table()
+    chart = user.page.get_by_test_id("stVegaLiteChart").first
+    chart.evaluate("e => { e.dataset.mine = 'yes'; }")
+    sorts = user.page.get_by_test_id("stMain").get_by_test_id("stRadio").locator("label")
+    plan = plan_of(user)
+    assert plan
+
+    sorts.filter(has_text="Time").click()
+    user.settle()
+    assert user.headlines() != answer
+    assert user.table() != cells
+    assert plan_of(user) == plan
+    for part in ("Runner-up", "On the command line", "Rank by", "Pinned"):
+        assert user.page.get_by_test_id("stMain").get_by_text(part).count() == 1
+    assert chart.evaluate("e => e.dataset.mine") == "yes"
+    asked = parse_qs(user.query())
+    assert asked["rank_by"] == ["time"]
+    assert parse_qs(urlsplit(user.link()).query) == asked
+    for name in ("Compare", "Launch", "Where its bytes and seconds go"):
+        led = user.page.get_by_role("link", name=name, exact=True).get_attribute("href")
+        assert parse_qs(urlsplit(led).query) == asked
+
+    other = new_user()
+    other.open(f"/?{user.query()}")
+    assert (other.headlines(), other.table()) == (user.headlines(), user.table())
+    assert plan_of(other) == plan
+
+    part = user.page.get_by_test_id("stMain").locator("summary").filter(has_text="Runner-up")
+    part.click()
+    expect(user.page.get_by_text("Against the other plan")).to_be_visible()
+    sorts.filter(has_text="Cost").click()
+    expect(user.page.get_by_text("Against the next plan")).to_be_visible()
+    user.settle()
+    assert (user.page.url, user.headlines(), user.table()) == (address, answer, cells)
+    user.back()
+    assert parse_qs(user.query()) == asked
+    assert user.headlines() == other.headlines()
+    user.follow("Launch", "/launch")
+    assert parse_qs(user.query()) == asked
+
+
+def test_a_pin_reaches_every_link_of_the_page(new_user):
+    user = new_user()
+    user.open(FEW)
+    user.page.get_by_test_id("stMain").get_by_test_id("stCheckbox").locator("input").click(
+        force=True
+    )
+    user.settle()
+    pinned = parse_qs(user.query())["pinned"]
+    led = user.page.get_by_role("link", name="Compare", exact=True).get_attribute("href")
+    assert parse_qs(urlsplit(led).query)["pinned"] == pinned
+    assert parse_qs(urlsplit(user.link()).query)["pinned"] == pinned
 
 
 def test_a_point_of_the_frontier_selects_its_plan(new_user):

@@ -16,10 +16,17 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 
 # What is compiled, of the tests too, is there for the next process, whatever a container sets.
 export PYTHONDONTWRITEBYTECODE :=
+# Compiling is more than half of an installation, and most of it is never imported.
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
+
+# Packages of Debian, one call at a time; the lists of them are fetched where they are old or not there.
+APT := DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends
+apt = { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	&& flock Makefile sh -c "$(APT) $(1) >/dev/null 2>&1 || { apt-get update -qq && $(APT) $(1) >/dev/null; }"; }
 
 TESTED := not browser and not services and not slow
-# Tests of browsers and servers wait longer than they compute: three of them for two cores.
-SIDE_BY_SIDE := $(shell echo $$((3 * $$(getconf _NPROCESSORS_ONLN) / 2)))
+# Tests of browsers and servers wait about as long as they compute: two of them for each core.
+SIDE_BY_SIDE := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 CORE_TESTS := tests/whole/test_doctests.py tests/whole/test_golden_links.py tests/core
 
 RAY := 2.60.0
@@ -28,7 +35,7 @@ ATHERIS := 3.0.0
 PIP_AUDIT := 2.10.1
 CYCLONEDX := 7.5.0
 
-.PHONY: help install install-test chromium nginx postgres clusters run test test-all soak lint coverage mutants fit validate bench bench-ui docs
+.PHONY: help install install-test chromium nginx postgres clusters slurm run test test-all soak lint coverage mutants fit validate bench bench-ui docs
 .DEFAULT_GOAL := help
 
 help:  ## what there is
@@ -44,7 +51,9 @@ run: install  ## the dashboard on localhost:8501 (PORT=9000 for another port)
 test: lint chromium  ## lint and every quick test, with one walk through a real browser
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "$(TESTED)" $(ARGS)
 
-test-all: postgres nginx clusters $(VENV)/.audit $(VENV)/.fuzz test  ## then real installations, a real PostgreSQL and nginx, the whole browser suite
+test-all:  ## make test, then real installations, a real PostgreSQL and nginx, the whole browser suite
+	$(MAKE) -j8 chromium postgres nginx clusters $(VENV)/.audit $(VENV)/.fuzz
+	$(MAKE) test
 	$(BIN)/python -m pytest -n $(SIDE_BY_SIDE) --dist loadfile --no-loadscope-reorder -m "not ($(TESTED)) and not serial" --durations=15 $(ARGS)
 	$(BIN)/python -m pytest -m "not ($(TESTED)) and serial" --durations=15 $(ARGS)
 
@@ -94,59 +103,57 @@ $(VENV)/.made:
 	@touch $@
 
 $(VENV)/.dashboard: $(VENV)/.made pyproject.toml requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[ui,report]' -c requirements.txt
+	$(BIN)/python $(PIP_INSTALL) -e '.[ui,report]' -c requirements.txt
 	@touch $@
 
 $(VENV)/.tests: $(VENV)/.made pyproject.toml requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt -e .
+	$(BIN)/python $(PIP_INSTALL) -r requirements.txt -e .
 	@touch $@ $(VENV)/.dashboard
 
 # The browser of the tests (CHROMIUM=PATH names another). Without one they are skipped, except
 # where CI is set: there they fail.
 chromium:
-	@for c in "$$CHROMIUM" chromium chromium-browser google-chrome; do command -v "$$c" >/dev/null && exit 0; done; { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
-	&& apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium libatomic1 >/dev/null; } \
+	@for c in "$$CHROMIUM" chromium chromium-browser google-chrome; do command -v "$$c" >/dev/null && exit 0; done; $(call apt,chromium libatomic1) \
 	|| echo "There is no Chromium here, so the tests that need it are skipped (where CI is set they fail): apt-get install chromium."
 
 # What the launchers' tests start: SLURM, sshd and the tools of shaped links, and Ray and SkyPilot in
 # environments of their own. Without one its tests are skipped; where CI is set, programs that are
-# missing fail.
-clusters: install-test $(VENV)/.ray $(VENV)/.sky
-	@for c in sbatch munged sshd ip tc ethtool; do PATH="$$PATH:/usr/sbin" command -v $$c >/dev/null || lacks=1; done; [ -z "$$lacks" ] || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
-	&& apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurm-wlm munge openssh-server iproute2 ethtool >/dev/null; } \
+# missing fail. Ray is compiled: its own processes wait for each other's start for so long only.
+clusters: install-test slurm $(VENV)/.ray $(VENV)/.sky
+
+slurm:
+	@for c in sbatch munged sshd ip tc ethtool; do PATH="$$PATH:/usr/sbin" command -v $$c >/dev/null || lacks=1; done; [ -z "$$lacks" ] || $(call apt,slurm-wlm munge openssh-server iproute2 ethtool) \
 	|| echo "SLURM, sshd or ip are missing here, so the tests that need them are skipped (where CI is set they fail): apt-get install slurm-wlm munge openssh-server iproute2 ethtool."
 
 $(VENV)/.ray: $(VENV)/.made
 	$(PYTHON) -m venv $(VENV)/ray
-	$(VENV)/ray/bin/python -m pip install --quiet --disable-pip-version-check 'ray[default]==$(RAY)' || { rm -rf $(VENV)/ray; echo "ray[default] cannot be installed here, so its tests are skipped."; }
+	$(VENV)/ray/bin/python $(PIP_INSTALL) --compile 'ray[default]==$(RAY)' || { rm -rf $(VENV)/ray; echo "ray[default] cannot be installed here, so its tests are skipped."; }
 	@touch $@
 
 $(VENV)/.sky: $(VENV)/.made
 	$(PYTHON) -m venv $(VENV)/sky
-	$(VENV)/sky/bin/python -m pip install --quiet --disable-pip-version-check 'skypilot==$(SKYPILOT)' || { rm -rf $(VENV)/sky; echo "skypilot cannot be installed here, so its tests are skipped."; }
+	$(VENV)/sky/bin/python $(PIP_INSTALL) 'skypilot==$(SKYPILOT)' || { rm -rf $(VENV)/sky; echo "skypilot cannot be installed here, so its tests are skipped."; }
 	@touch $@
 
 # What looks for known vulnerabilities of the lock: tests and deploy/Makefile ask it.
 $(VENV)/.audit: $(VENV)/.made
 	$(PYTHON) -m venv $(VENV)/audit
-	$(VENV)/audit/bin/python -m pip install --quiet --disable-pip-version-check 'pip-audit==$(PIP_AUDIT)' 'cyclonedx-bom==$(CYCLONEDX)' || { rm -rf $(VENV)/audit; echo "pip-audit cannot be installed here, so its tests are skipped."; }
+	$(VENV)/audit/bin/python $(PIP_INSTALL) 'pip-audit==$(PIP_AUDIT)' 'cyclonedx-bom==$(CYCLONEDX)' || { rm -rf $(VENV)/audit; echo "pip-audit cannot be installed here, so its tests are skipped."; }
 	@touch $@
 
 # The fuzzer, beside what it instruments: there are wheels for x86-64 and Python up to 3.13 alone.
 $(VENV)/.fuzz: $(VENV)/.tests
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: 'atheris==$(ATHERIS)' || echo "atheris has no wheel for this machine, so its tests are skipped."
+	$(BIN)/python $(PIP_INSTALL) --only-binary :all: 'atheris==$(ATHERIS)' || echo "atheris has no wheel for this machine, so its tests are skipped."
 	@touch $@
 
 # The database server of the tests, which they start themselves. Without one they are skipped, except
 # where CI is set: there they fail.
 postgres:
-	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
-	&& apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql >/dev/null; } \
+	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || $(call apt,postgresql) \
 	|| echo "There is no PostgreSQL here, so the tests that need it are skipped (where CI is set they fail): apt-get install postgresql."
 
 # The proxy of the tests, which they start themselves with its own prefix. Without one they are
 # skipped, except where CI is set: there they fail.
 nginx:
-	@PATH="$$PATH:/usr/sbin" command -v nginx >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
-	&& apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nginx-light >/dev/null; } \
+	@PATH="$$PATH:/usr/sbin" command -v nginx >/dev/null || $(call apt,nginx-light) \
 	|| echo "There is no nginx here, so the tests that need it are skipped (where CI is set they fail): apt-get install nginx-light."

@@ -14,7 +14,7 @@ from hypothesis import settings
 
 pytest_plugins = [
     "tests.servers.postgres", "tests.support.browsing", "tests.support.done_once",
-    "tests.support.longest_first", "tests.support.second_run",
+    "tests.support.longest_first", "tests.support.marked_files", "tests.support.second_run",
 ]  # fmt: skip
 
 ROOT = Path(__file__).parent.parent

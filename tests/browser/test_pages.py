@@ -35,11 +35,12 @@ def test_a_bad_link_says_so_and_the_page_stands(new_user):
 )
 def test_a_hostile_link_runs_nothing_and_links_nowhere(new_user, payload):
     user = new_user()
-    for name in ("model", "gpu", "evil", "plan"):
-        user.open(f"{FEW}&{name}={payload.replace(' ', '%20')}")
-        assert user.notes()
-        assert user.page.locator('a[href*="evil"], a[href^="javascript"]').count() == 0
-        assert user.page.locator('img[src*="evil"], img[src="x"]').count() == 0
+    names = ("model", "gpu", "evil", "plan")
+    given = "".join(f"&{name}={payload.replace(' ', '%20')}" for name in names)
+    user.open("/?cloud=aws&num_gpus=64,512" + given)
+    assert len(user.notes()) >= len(names)
+    assert user.page.locator('a[href*="evil"], a[href^="javascript"]').count() == 0
+    assert user.page.locator('img[src*="evil"], img[src="x"]').count() == 0
 
 
 def test_a_wrong_value_is_a_sentence_under_its_field(new_user):

@@ -70,7 +70,8 @@ def _make(name: str, folder: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
     site = next(folder.glob("lib/python*/site-packages"))
     (site / "tests.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    pip = [folder / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip = [folder / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+           "--no-compile"]  # fmt: skip
     for words in STACKS[name]:
         done = subprocess.run(
             [*pip, *(word.format(site=site) for word in words)],

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, WebSocket, sync_playwright
+from playwright.sync_api import Browser, Page, WebSocket, expect, sync_playwright
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from tests.support.page_traffic import Traffic
@@ -23,6 +23,7 @@ from tests.support.processes import free_port
 ROOT = Path(__file__).parents[2]
 START_S = 60
 SETTLE_S = 60
+expect.set_options(timeout=SETTLE_S * 1000)  # not 5 s: other tests run beside this one
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -296,16 +297,13 @@ def base_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def keep_picture(tmp_path_factory: pytest.TempPathFactory) -> Callable[[User, str], Path]:
-    """Keep a picture of a page, in the folder that RUNCAST_SCREENSHOTS names."""
+def keep_picture() -> Callable[[User, str], None]:
+    """Keep a picture of a page, in the folder that RUNCAST_SCREENSHOTS names; none without it."""
     named = os.environ.get(SCREENSHOTS)
-    folder = Path(named) if named else tmp_path_factory.mktemp("screenshots")
-    folder.mkdir(parents=True, exist_ok=True)
 
-    def keep(user: User, name: str) -> Path:
-        path = folder / f"{name}.png"
-        user.page.screenshot(path=path)
-        return path
+    def keep(user: User, name: str) -> None:
+        if named:
+            user.page.screenshot(path=Path(named, f"{name}.png"))
 
     return keep
 
@@ -342,6 +340,7 @@ def new_user(base_url: str, browser: Browser) -> Iterator[Callable[..., User]]:
             **options,
         }
         context = browser.new_context(**given)  # type: ignore[arg-type]
+        context.set_default_timeout(SETTLE_S * 1000)
         context.route(re.compile(r"^https?://(?!127\.0\.0\.1)"), lambda route: route.abort())
         user = User(context.new_page(), base_url)
         user.traffic.watch(user.page)

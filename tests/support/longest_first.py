@@ -8,23 +8,30 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-# Seconds of a file beside two others on two cores; rough. A file that is not named has less.
+# Seconds of a file beside three others on two cores; rough. A file that is not named has less.
 SECONDS = {
     "tests/services/test_recipes_stacks.py": 330,
     "tests/services/test_recipes_flags.py": 300,
-    "tests/threats/test_markup.py": 290,
+    "tests/browser/test_pages.py": 200,
+    "tests/threats/test_markup.py": 200,
     "tests/browser/test_axe.py": 200,
     "tests/services/test_deployed.py": 180,
     "tests/services/test_fresh_clone.py": 170,
     "tests/services/test_faults_kill.py": 160,
     "tests/services/test_refresh_end_to_end.py": 150,
     "tests/whole/test_mutations.py": 140,
+    "tests/browser/test_bad_input.py": 140,
+    "tests/app/accuracy/test_fit.py": 130,
     "tests/services/test_recipes_launchers.py": 120,
-    "tests/browser/test_pages.py": 110,
+    "tests/services/test_faults_store.py": 90,
     "tests/browser/test_phone.py": 90,
-    "tests/app/accuracy/test_fit.py": 80,
+    "tests/browser/test_options_page.py": 80,
     "tests/app/calibration/test_calibration_page.py": 76,
+    "tests/browser/test_saved.py": 75,
+    "tests/browser/test_risk_page.py": 75,
+    "tests/browser/test_report.py": 70,
     "tests/pricing/test_refresh_crash.py": 60,
+    "tests/services/test_login.py": 60,
     "tests/browser/test_restart.py": 58,
 }
 

@@ -1,11 +1,13 @@
 """Which tests run again when they fail, how often, and what the run prints about it at its end;
-which files begin first."""
+which files begin first, and which are not read at all."""
 
 import os
 from pathlib import Path
 from types import SimpleNamespace
 
-from tests.support import longest_first
+import pytest
+
+from tests.support import longest_first, marked_files
 
 pytest_plugins = ["pytester"]
 
@@ -59,3 +61,32 @@ def test_the_longest_files_begin_first_where_pytest_xdist_keeps_their_order():
         longest_first.pytest_collection_modifyitems(config, items)
         assert items[0].path == ROOT / first
     assert items[-1].path == ROOT / names[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "spelled", "may"),
+    [
+        ("not browser and not slow", "browser", True),  # a test of the file may have no mark
+        ("not (not browser and not slow) and not serial", "", False),
+        ("not (not browser and not slow) and not serial", "slow serial", True),
+        ("not (not browser and not slow) and serial", "slow", False),
+        ("not (not browser and not slow) and serial", "slow serial", True),
+    ],
+)
+def test_a_file_is_read_where_one_of_its_tests_may_be_asked_for(asked, spelled, may):
+    assert marked_files.may_hold(asked, frozenset(spelled.split())) is may
+
+
+def test_a_mark_that_its_file_does_not_spell_ends_the_run(pytester, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
+    pytester.makeini("[pytest]\nmarkers = slow")
+    pytester.makepyfile(
+        test_open="import pytest\n@pytest.mark.slow\ndef test_one(): pass\n",
+        test_hidden="import pytest\n@getattr(pytest.mark, 'slow')\ndef test_two(): pass\n",
+    )
+    plugins = ("-p", "tests.support.marked_files", "-p", "no:cacheprovider")
+    run = pytester.runpytest_subprocess(*plugins)
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    assert "test_two has marks that its file does not spell" in run.stderr.str()
+    run = pytester.runpytest_subprocess(*plugins, "-m", "slow")
+    assert run.parseoutcomes() == {"passed": 1}

@@ -15,7 +15,7 @@ from core.numeric import Numeric
 # Best measured matmul over peak, for accelerators without a measurement: the median of the 29
 # parts of hardware/accelerators.csv whose own matmul is measured (0.43 to 0.97), without GeForce
 # cards, whose peak is of half the rate; a test ties it.
-ASSUMED_CEILING = 0.79
+ASSUMED_CEILING = 0.763
 # hardware/fabrics.csv; a test ties them.
 NVLINK_HOP_S = 3.1e-6
 INFINIBAND_HOP_S = 9.6e-6

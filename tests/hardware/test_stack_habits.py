@@ -44,7 +44,7 @@ def test_a_distributed_optimizer_is_megatron_s_with_adapters_too(task: str) -> N
     run = {"vendor": "nvidia", "task": task, "divided": False}
     assert software_of("", sharding="zero1", **run).stack.family == "megatron"
     whole = software_of("", sharding="ddp", **run).stack.family
-    assert (whole == "transformers") is (task in ("lora", "qlora"))
+    assert (whole == "transformers") is (task != "pretrain")
 
 
 @pytest.mark.parametrize(

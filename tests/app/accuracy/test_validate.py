@@ -167,10 +167,10 @@ def test_a_forecast_of_what_was_measured_has_no_error(predicted_by):
 
     predicted_by(knows)
     report = validate(pairs=measured.PAIRS_CSV)
-    assert report.throughput.overall.n == report.baseline.overall.n == 1994
+    assert report.throughput.overall.n == report.baseline.overall.n == 2198
     assert report.throughput.overall.p90_ape == pytest.approx(0)
     assert report.throughput.overall.coverage_80 == 1
-    assert (report.memory.overall.n, report.memory.overall.mean_ape) == (665, pytest.approx(0))
+    assert (report.memory.overall.n, report.memory.overall.mean_ape) == (761, pytest.approx(0))
     assert (report.oom.n_oom, report.oom.brier) == (16, 0)
     assert report.pairs.overall.n == 1480
     assert report.pairs.overall.p90_ape < 0.002  # printed ratios are rounded
@@ -477,7 +477,7 @@ def test_the_json_has_every_section_metric_and_part(predicted_by):
             assert sum(part["n"] for part in parts.values()) == section["n"]
             assert all(set(part) >= METRICS for part in parts.values())
     assert (
-        report["rows"]["total"] == report["rows"]["predicted"] + report["rows"]["refused"] == 2176
+        report["rows"]["total"] == report["rows"]["predicted"] + report["rows"]["refused"] == 2463
     )
     assert report["baseline"]["coverage_80"] is report["pairs"]["coverage_80"] is None
     assert report["throughput"]["left_out"] == {"throughput_ok is not 1": 182}

@@ -31,8 +31,8 @@ def test_qlora_fits_the_card_that_guides_print(model, card):
     ("stack", "seq_len"),
     [
         ("generic", 2048),
-        ("torchtune", 8192),
-        *((s, 4096) for s in ("axolotl", "llama-factory", "trl")),
+        ("torchtune", 4096),
+        *((s, 2048) for s in ("axolotl", "llama-factory", "trl")),
     ],
 )
 def test_lora_of_8b_fits_24_gb_with_a_loss_in_pieces(stack, seq_len):

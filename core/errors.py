@@ -62,10 +62,12 @@ def shown(value: object) -> str:
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:
-    """The known name that was probably meant, or None."""
-    lower = {k.lower(): k for k in known}
-    guess = difflib.get_close_matches(name[:SHOWN].lower(), lower, n=1, cutoff=0.5)
-    return lower[guess[0]] if guess else None
+    """The known name that was probably meant, or None: of names about as near, one with the first
+    letter that was given."""
+    lower, given = {k.lower(): k for k in known}, name[:SHOWN].lower()
+    guesses = difflib.get_close_matches(given, lower, n=3, cutoff=0.5)
+    guesses.sort(key=lambda g: g[:1] != given[:1])  # stable: the nearest first
+    return lower[guesses[0]] if guesses else None
 
 
 def unknown_sentence(

@@ -107,7 +107,8 @@ def test_the_shipped_regret_is_of_every_grouping_on_unseen_rows():
         assert figure.configurations >= 3 * figure.groups
         if measure.startswith("regret"):
             assert 0.5 < figure.estimate.low <= figure.estimate.value <= figure.estimate.high <= 1
-    assert chosen_shrink() == found["new_source", "machine", "shrink"].estimate.value
+    shrink = found["new_source", "machine", "shrink"].estimate.value
+    assert chosen_shrink() == max(shrink, 0.0)  # a lead that was more than kept takes nothing off
 
 
 @pytest.mark.parametrize(

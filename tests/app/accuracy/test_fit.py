@@ -204,10 +204,10 @@ class TestWhatIsWritten:
 
     def test_a_single_stack_differs_from_its_family(self, of, priors):
         """A difference of a stack is added to what its family has, in the fit and in the table."""
-        family = next(e for e in priors if (e.stack, e.quantity) == ("xla", "matmul"))
-        entries = [*priors, replace(family, stack="maxtext")]
+        family = next(e for e in priors if (e.stack, e.quantity) == ("torch", "matmul"))
+        entries = [*priors, replace(family, stack="torchtitan")]
         sample, parameters = of["throughput"], accuracy_fit._parameters(entries, "throughput")
-        assert "maxtext" in sample.stack
+        assert "torchtitan" in sample.stack
         found = accuracy_fit._fit(sample, entries, "throughput")
         value = dict(
             zip(
@@ -216,9 +216,9 @@ class TestWhatIsWritten:
                 strict=True,
             )
         )
-        j = next(i for i, e in enumerate(parameters) if e.stack == "maxtext")
-        assert value["maxtext", "matmul"] == pytest.approx(
-            value["xla", "matmul"] + found.value[j], abs=1e-12
+        j = next(i for i, e in enumerate(parameters) if e.stack == "torchtitan")
+        assert value["torchtitan", "matmul"] == pytest.approx(
+            value["torch", "matmul"] + found.value[j], abs=1e-12
         )
 
     @KIND

@@ -253,7 +253,14 @@ def test_matmuls_of_few_bits_are_compiled_unless_said_otherwise(precision, same)
         & (RUNS.inputs.loss_kernel == "compiled")
     )[:1]
     unknown, yes, no = (
-        memory_of(chosen, precision=precision, compile=c, recompute="selective", loss_kernel="")
+        memory_of(
+            chosen,
+            precision=precision,
+            compile=c,
+            recompute="selective",
+            loss_kernel="",
+            micro_batch=2.0,
+        )  # fmt: skip
         for c in ("unknown", "yes", "no")
     )
     assert yes < no

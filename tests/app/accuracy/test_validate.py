@@ -480,7 +480,7 @@ def test_the_json_has_every_section_metric_and_part(predicted_by):
         report["rows"]["total"] == report["rows"]["predicted"] + report["rows"]["refused"] == 2463
     )
     assert report["baseline"]["coverage_80"] is report["pairs"]["coverage_80"] is None
-    assert report["throughput"]["left_out"] == {"throughput_ok is not 1": 182}
+    assert report["throughput"]["left_out"] == {"throughput_ok is not 1": 265}
     assert report["date"] == "2026-11-21"
     for section in (report["throughput"], report["memory"], report["baseline"]):
         assert 0 < section["configurations"] < section["n"]
@@ -492,7 +492,7 @@ def test_the_json_has_every_section_metric_and_part(predicted_by):
     assert {c["verdict"] for c in classes} <= {"honest", "too wide", "too narrow"}
     oom = report["memory"]["oom"]
     assert sum(oom["classes_of_oom"].values()) == oom["n_oom"] == 16
-    assert sum(oom["classes_of_fit"].values()) == oom["n_fit"] == 2160
+    assert sum(oom["classes_of_fit"].values()) == oom["n_fit"] == 2447
     regret = report["regret"]
     assert [row["grouping"] for row in regret["rows"]] == ["layout", "count", "machine"]
     for row in (*regret["rows"], *regret["shipped_rows_unseen"]):

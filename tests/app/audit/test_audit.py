@@ -94,7 +94,7 @@ def test_its_hours_and_dollars(a):
 
 def test_failures_take_the_claim_further(a):
     found = check(a, "goodput")
-    assert found.status == "pass"
+    assert found.status == "warn"  # 25 days with failures ask for more than the P90 of the forecast
     assert 0.98 < found.value == a.risk.goodput < 1
     assert "to be done in 25 days all the same" in found.sentence.lower()
 
@@ -325,8 +325,10 @@ def test_a_thin_class_is_widened_and_says_so():
     assert (h200.in_class, h200.num_runs, h200.run.accelerator) == (False, 0, "H100-80GB-SXM")
     assert "on Hopper, as a share of the dense peak" in h200.scope
     mi300 = best_of(facts.accelerator("MI300X"), bits=16, has_experts=False, active=70e9)
-    assert "any accelerator" in mi300.scope
-    assert mi300.flops_per_s < facts.accelerator("MI300X").bf16_flops_per_s
+    assert "on CDNA 3, as a share of the dense peak" in mi300.scope
+    trn2 = best_of(facts.accelerator("Trn2"), bits=16, has_experts=False, active=70e9)
+    assert "any accelerator" in trn2.scope
+    assert trn2.flops_per_s < facts.accelerator("Trn2").bf16_flops_per_s
 
 
 def test_precisions_in_which_a_generation_has_trained():
@@ -336,7 +338,7 @@ def test_precisions_in_which_a_generation_has_trained():
     }
     assert found == {
         "H100-80GB-SXM": (16, 8), "H200-141GB-SXM": (16, 8), "B300": (16, 8, 4),
-        "A100-40GB-PCIE": (16,), "RTX4090": (16,), "L40S": (16, 8, 4),
+        "A100-40GB-PCIE": (16,), "RTX4090": (16,), "L40S": (16,),
     }  # fmt: skip
 
 
@@ -382,8 +384,8 @@ def test_a_slip_is_named_only_where_it_explains_the_figure():
         ({"mfu": "0.387"}, "mfu", "share of the dense fp8 peak"),
         ({"mfu": "0.193", "precision": "fp8"}, "mfu", "peak with 2:4 sparsity"),
         ({"days": "50", "mfu": "0.516"}, "mfu", "recomputed FLOPs were counted (HFU"),
-        ({"days": "200"}, "units", "one GPU of every 8 had worked"),
-        ({"days": "600"}, "units", "the days were hours"),
+        ({"days": "230"}, "units", "one GPU of every 8 had worked"),
+        ({"days": "690"}, "units", "the days were hours"),
         ({"num_gpus": "32", "days": "30"}, "units", "32 were nodes of 8 GPUs"),
         ({"memory_gb": "65.53"}, "memory_gb", "it were GiB and not GB"),
         ({"usd_per_gpu_hour": "0.02"}, "price", "less than its electricity alone"),

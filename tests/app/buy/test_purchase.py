@@ -163,7 +163,10 @@ def test_curves_agree_with_quantiles_and_the_deadline(usual):
             continue
         hours, chance = np.transpose(way.finish)
         assert np.all(np.diff(chance) >= -1e-9)
-        assert np.interp(way.hours.p90_all, hours, chance) == pytest.approx(0.9, abs=0.07)
+        # A policy that turns to on-demand for the deadline ends at it: between two points of a curve.
+        step = hours[1] - hours[0]
+        around = np.interp([way.hours.p90_all - step, way.hours.p90_all + step], hours, chance)
+        assert around[0] - 0.07 <= 0.9 <= around[1] + 0.07
         late = 1 - np.interp(scenario.deadline_days * 24, hours, chance)
         assert late == pytest.approx(way.misses_deadline, abs=0.1)
 

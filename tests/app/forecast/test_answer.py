@@ -31,7 +31,13 @@ def answer(top=50, **fields):
     ],
 )
 def test_a_config_gives_the_plans_of_its_preset_and_they_are_sane(preset, config):
-    job = {"num_tokens": "1T", "global_batch_size": 2048, "gpu": "h100,b200", "deadline_days": 90}
+    job = {
+        "num_tokens": "1T",
+        "global_batch_size": 2048,
+        "gpu": "h100,b200",
+        "deadline_days": 90,
+        "stack": "megatron-lm",
+    }  # of those that a stack has a configuration of, a preset is known
     model = custom_fields(read_config_file(str(CONFIGS / config)))
     found, same = answer(model=preset, **job), answer(**model, **job)
     assert [p.id for p in found.plans] == [p.id for p in same.plans]

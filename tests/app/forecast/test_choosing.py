@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from app.forecast.answer import answer
+from app.forecast.choosing import lead
 from app.forecast.resolve import resolve_strict
 from app.plan.words import chosen_sentence
 from core.scenario import Scenario
 from hardware import facts
-from hardware.cross_validation import chosen_shrink
 
 ASKED = {"model": "llama3.1-8b", "num_gpus": "8", "num_tokens": "10B", "max_price_age_days": "0"}
 THREE = "H100-80GB-SXM,MI300X,A100-80GB-SXM"
@@ -26,7 +26,12 @@ def log_share(plan):
     return math.log(plan.tokens_per_s_per_gpu / peak)
 
 
-def test_a_lead_over_other_machines_is_taken_at_what_was_left_of_such_leads():
+SHRINK = 0.1
+
+
+def test_a_lead_over_other_machines_is_taken_at_what_was_left_of_such_leads(monkeypatch):
+    """A tenth is luck, as among the 1,994 runs of 2026-11-24; of today's more was kept than led."""
+    monkeypatch.setattr(lead, "chosen_shrink", lambda: SHRINK)
     plans = plans_of(deadline_days="2")
     best = {}
     for plan in plans:
@@ -37,12 +42,12 @@ def test_a_lead_over_other_machines_is_taken_at_what_was_left_of_such_leads():
     leading = [p for p in plans if log_share(p) > mean]
     assert {p.id for p in leading} == {p.id for p in plans if p.chosen_correction}
     for plan in leading:
-        found, lead = plan.chosen_correction, log_share(plan) - mean
-        assert (found.num_machines, found.shrink) == (3, chosen_shrink())
-        assert found.lead == pytest.approx(math.expm1(lead))
+        found, led = plan.chosen_correction, log_share(plan) - mean
+        assert (found.num_machines, found.shrink) == (3, SHRINK)
+        assert found.lead == pytest.approx(math.expm1(led))
         start = plan.startup_hours
         slower = (found.total.hours.p50 - start) / (plan.total.hours.p50 - start)
-        assert slower == pytest.approx(math.exp(chosen_shrink() * lead), rel=1e-3)
+        assert slower == pytest.approx(math.exp(SHRINK * led), rel=1e-3)
         assert found.total.usd.expected > plan.total.usd.expected
         assert found.total.chance_on_time < plan.total.chance_on_time
         assert "of 3 kinds of GPU" in chosen_sentence(plan)

@@ -107,7 +107,12 @@ def test_fp8_is_searched_only_where_it_is_allowed_and_won_by_those_that_have_it(
 
 def test_what_the_scenario_leaves_open_is_compiled_or_a_graph_where_the_stack_can() -> None:
     """As JSON and files name it: with the same choice asked for, the plan has the same step."""
-    small = {"model": "llama3.2-1b", "tp": "8", "micro_batch_size": "1"}  # which waits for launches
+    small = {
+        "model": "llama3.2-1b",
+        "tp": "8",
+        "micro_batch_size": "1",
+        "seq_len": "1024",
+    }  # which waits for launches
     for stack, given in (("torchtitan", {}), ("megatron-lm", small)):
         (best, *_) = answer(asked(**given, stack=stack)).plans
         assert (best.compiled, best.cuda_graphs) == (stack == "torchtitan", stack == "megatron-lm")

@@ -62,9 +62,6 @@ def test_a_published_programme_lies_within_its_forecast(name):
         each = zip(known.stages, found.best.stages, strict=True)
         share = sum(s.gpu_hours for k, s in each if k.part == part) / found.best.gpu_hours
     forecast = found.best.gpu_hours * share
-    if name == "chipnemo-70b-lora":  # docs/programme.md says why
-        assert published > forecast * hours.p90 / hours.expected
-        return
     assert hours.p10 < published / forecast * hours.expected < hours.p90
     assert "The forecast is " in published_sentence(found, known)
 
@@ -91,7 +88,7 @@ def test_the_parts_add_up_to_the_whole(three):
     ends = best.stages[-1].end
     assert ends == best.total.hours
     hours = best.startup_hours + sum(s.expected_hours for s in best.stages)
-    assert hours == pytest.approx(best.total.hours.expected)
+    assert hours == pytest.approx(best.total.hours.expected, rel=1e-5)
     rate = best.stages[0].usd / best.stages[0].expected_hours
     total = best.startup_hours * rate + sum(s.usd for s in best.stages)
     assert total == pytest.approx(best.total.usd.expected, rel=1e-3)

@@ -260,7 +260,7 @@ def test_matmuls_of_few_bits_are_compiled_unless_said_otherwise(precision, same)
             recompute="selective",
             loss_kernel="",
             micro_batch=2.0,
-        )  # fmt: skip
+        )
         for c in ("unknown", "yes", "no")
     )
     assert yes < no

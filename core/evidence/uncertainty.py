@@ -36,7 +36,7 @@ class Circumstances:
 def doublings(num_gpus: Numeric) -> Numeric:
     """Doublings beyond the largest run that was fitted.
 
-    >>> float(doublings(46_464))
+    >>> float(doublings(65_536))
     2.0
     """
     return np.log2(np.maximum(np.divide(num_gpus, LARGEST_RUN), 1.0))

@@ -10,7 +10,7 @@ import numpy as np
 from app.forecast import calibrations, machines, price_book, stack_limits
 from app.forecast.excluded import LONGEST_DAYS, Key, reason_at
 from app.forecast.machines import CUSTOM, Machine
-from app.forecast.search import job_of
+from app.forecast.search import host_bytes, job_of
 from core.layout.precision import Precision, precision
 from core.machine.accelerator import offers_precision
 from core.scenario import Scenario
@@ -90,27 +90,30 @@ def _is_too_small(m: Machine, scenario: Scenario) -> bool:
     return most is not None and bool(asked) and min(asked) > most
 
 
-def _counts(scenario: Scenario, m: Machine, run_flops: float) -> tuple[list[int], Counter[Key]]:
+# Numbers of GPUs to try, and how many others are left out, by reason.
+Tried = tuple[list[int], dict[str, int]]
+
+
+def _counts(scenario: Scenario, m: Machine, run_flops: float) -> Tried:
     """The GPU counts to try on one machine, and why others are left out."""
-    left_out: Counter[Key] = Counter()
+    left_out: dict[str, int] = {}
     counts, deadline = list(scenario.num_gpus), scenario.deadline_days
     if not counts:
-        counts, slow = ranking.counts_to_try(
+        counts, left_out["too_slow"] = ranking.counts_to_try(
             gpus_per_instance=m.offer.gpu_count,
             flops_of_run=run_flops,
             peak_flops_per_s=float(np.asarray(m.cluster.peak_flops_per_s)),
             longest_s=max(LONGEST_DAYS, 2 * (deadline or 0.0)) * DAY_S,
             target_s=min(deadline or TARGET_DAYS, TARGET_DAYS) * DAY_S,
         )
-        left_out[reason_at("too_slow", m.offer)] = slow
     if (most := m.largest_num_gpus) is not None:
         whole = [] if scenario.num_gpus or max(counts, default=0) < most else [most]
         counts = sorted({*(n for n in counts if n <= most), *whole})
     joined = [n for n in counts if n <= m.largest_job]
-    left_out[reason_at("not_a_cluster", m.offer)] = len(counts) - len(joined)
+    left_out["not_a_cluster"] = len(counts) - len(joined)
     shaped = [n for n in joined if machines.chips_of_slice(m, n) is not None]
-    left_out[reason_at("slice", m.offer)] = len(joined) - len(shaped)
-    return shaped, left_out
+    left_out["slice"] = len(joined) - len(shaped)
+    return shaped, {reason: num for reason, num in left_out.items() if num}
 
 
 def jobs_of(
@@ -122,22 +125,26 @@ def jobs_of(
     jobs: list[Job] = []
     rows: list[tuple[Machine, int]] = []
     left_out: Counter[Key] = Counter()
+    tried: dict[tuple[object, ...], Tried] = {}  # thousands of offers differ in their price alone
     for m in chosen:
-        counts, without = _counts(scenario, m, run_flops)
-        left_out += without
+        name, peak = m.accelerator.name, m.cluster.peak_flops_per_s
+        alike = (name, m.offer.gpu_count, peak, m.largest_num_gpus, m.largest_job)
+        if alike not in tried:
+            tried[alike] = _counts(scenario, m, run_flops)
+        counts, without = tried[alike]
+        for reason, num in without.items():
+            left_out[reason_at(reason, m.offer)] += num
+        host, cluster = host_bytes(scenario, m), m.cluster
+        shape = (name, host, cluster.gpus_per_node, cluster.scale_out_hop_s)
+        of_size: dict[int, Machine] = {}
         for count in counts:
-            job = job_of(scenario, m, count)
-            key = (
-                job.accelerator,
-                job.host_bytes,
-                job.cluster.gpus_per_node,
-                job.cluster.scale_up_domain,
-                job.cluster.scale_out_bytes_per_s,
-                job.cluster.scale_out_hop_s,
-                count,
-            )
-            if key not in number:
-                number[key] = len(jobs)
-                jobs.append(job)
-            rows.append((machines.rented(m, count), number[key]))
+            key = (*shape, *machines.links_at(m, count), count)
+            at = number.get(key)
+            if at is None:
+                at = number[key] = len(jobs)
+                jobs.append(job_of(scenario, m, count))
+            size = min(count, m.network.gpus_per_machine)
+            if size not in of_size:
+                of_size[size] = machines.rented(m, count)
+            rows.append((of_size[size], at))
     return jobs, rows, left_out

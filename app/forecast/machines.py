@@ -13,6 +13,7 @@ from core.errors import ScenarioError
 from core.machine.accelerator import Accelerator, Source
 from core.machine.cluster import Cluster, cluster_of
 from core.machine.offer import Offer
+from core.numeric import Numeric
 from core.scenario import Scenario
 from core.search.plan import PlanNetwork, PlanSupply
 from core.units import to_si
@@ -180,8 +181,18 @@ def chips_of_slice(m: Machine, num_gpus: int) -> int | None:
     return slice_chips(m.accelerator.name, num_gpus, m.accelerator.gpus_per_node)
 
 
+def links_at(m: Machine, num_gpus: int) -> tuple[Numeric, Numeric]:
+    """What joins the GPUs of a job of this size: how many the scale-up link, and bytes per second
+    between machines. One machine has no network, a slice ends its link."""
+    is_one = num_gpus <= m.network.gpus_per_machine
+    rate = ONE_MACHINE_BYTES_PER_S if is_one else m.cluster.scale_out_bytes_per_s
+    if not is_sliced(m.accelerator.name):
+        return m.cluster.scale_up_domain, rate
+    return chips_of_slice(m, num_gpus) or 1, rate
+
+
 def cluster_at(m: Machine, num_gpus: int) -> Cluster:
-    """The cluster of a job of this size: one machine has no network, a slice ends its link."""
+    """The cluster of a job of this size."""
     cluster = m.cluster
     if num_gpus <= m.network.gpus_per_machine:
         cluster = replace(cluster, scale_out_bytes_per_s=ONE_MACHINE_BYTES_PER_S)

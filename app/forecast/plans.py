@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,6 @@ from app.forecast.machines import GIVEN, Machine
 from app.forecast.search import Found, host_memory
 from app.forecast.training import habits_of
 from core.evidence import uncertainty
-from core.explain.explain import record_of
 from core.layout.layouts import Layouts
 from core.machine.cluster import ASSUMED_CEILING
 from core.memory.memory import counted_bytes
@@ -89,63 +87,53 @@ class Row:
         terms = self.machine.terms
         return terms.usd_per_hour * self.hours + terms.usd - terms.credit_usd
 
-    @classmethod
-    def of(
-        cls, m: Machine, found: Found, n: int, *, num_steps: float, hours: float, billed: float
-    ) -> Self:
-        """Price one row of the search on one machine; `hours` are those of training."""
-        best = found.best
-        o, count = m.offer, int(np.asarray(best.layouts.num_gpus)[n])
-        nodes = money_cost.num_instances(
-            num_gpus=float(count), gpus_per_instance=float(o.gpu_count)
-        )
-        instances_usd = math.nan
-        if o.usd_per_hour is not None:
-            instances_usd = as_float(
-                money_cost.run_usd(
-                    wall_clock_hours=billed,
-                    num_instances=nodes,
-                    usd_per_instance_hour=o.usd_per_hour,
-                )
-            )
-        paid = money_cost.gpu_hours(
-            wall_clock_hours=billed, num_instances=nodes, gpus_per_instance=float(o.gpu_count)
-        )
-        return cls(
-            id="~".join(
-                (o.provider, o.instance_type, o.accelerator, o.region, o.purchase,
-                 str(m.unit_gpus), str(count))
-            ),
-            machine=m,
-            best_row=n,
-            num_gpus=count,
-            num_nodes=int(np.asarray(nodes)),
-            num_steps=num_steps,
-            run_hours=hours,
-            billed_hours=billed,
-            gpu_hours=as_float(paid),
-            instances_usd=instances_usd,
-            usd=_total_usd(m, instances_usd, m.supply.startup_hours + hours),
-            tokens_per_s=float(best.step.tokens_per_s[n]),
-            stack=found.stack_of(n),
-        )  # fmt: skip
-
 
 def rows_of(pairs: Sequence[tuple[Machine, int]], found: Found, *, num_steps: float) -> list[Row]:
     """Machines, each with its row of the search, priced."""
     at = np.array([n for _, n in pairs], dtype=np.intp)
-    hours = num_steps * np.asarray(found.best.step.step_s, dtype=float)[at] / HOUR_S
+    best, offers = found.best, [m.offer for m, _ in pairs]
+    run = num_steps * np.asarray(best.step.step_s, dtype=float)[at] / HOUR_S
+    startup = np.array([m.supply.startup_hours for m, _ in pairs], dtype=float)
     billed = money_cost.billed_hours(
-        run_hours=hours,
-        startup_hours=np.array([m.supply.startup_hours for m, _ in pairs]),
+        run_hours=run,
+        startup_hours=startup,
         least_hours=np.array([m.supply.least_billed_hours for m, _ in pairs]),
     )
+    counts = np.asarray(best.layouts.num_gpus, dtype=float)[at]
+    of_instance = np.array([o.gpu_count for o in offers], dtype=float)
+    nodes = money_cost.num_instances(num_gpus=counts, gpus_per_instance=of_instance)
+    prices = [math.nan if o.usd_per_hour is None else o.usd_per_hour for o in offers]
+    instances_usd = money_cost.run_usd(
+        wall_clock_hours=billed,
+        num_instances=nodes,
+        usd_per_instance_hour=np.array(prices, dtype=float),
+    )
+    paid = money_cost.gpu_hours(
+        wall_clock_hours=billed, num_instances=nodes, gpus_per_instance=of_instance
+    )
+    usd = other_costs.run_total_usd(
+        instances_usd=instances_usd,
+        storage_usd_per_hour=np.array([m.terms.usd_per_hour for m, _ in pairs], dtype=float),
+        hours=startup + run,
+        egress_usd=np.array([m.terms.usd for m, _ in pairs], dtype=float),
+        credit_usd=np.array([m.terms.credit_usd for m, _ in pairs], dtype=float),
+    )
+    numbers = (counts, nodes, run, billed, paid, instances_usd, usd, best.step.tokens_per_s[at])
+    stacks = [v.stack for v in found.variants]
+    asked = np.asarray(best.asked)[at].tolist()
+    rows = zip(pairs, asked, *(np.asarray(x).tolist() for x in numbers), strict=True)
     return [
-        Row.of(m, found, n, num_steps=num_steps, hours=run, billed=paid)
-        for (m, n), run, paid in zip(
-            pairs, hours.tolist(), np.asarray(billed).tolist(), strict=True
+        Row(
+            id="~".join(
+                (m.offer.provider, m.offer.instance_type, m.offer.accelerator, m.offer.region,
+                 m.offer.purchase, str(m.unit_gpus), str(int(count)))
+            ),
+            machine=m, best_row=n, num_gpus=int(count), num_nodes=int(node), num_steps=num_steps,
+            run_hours=hours, billed_hours=bill, gpu_hours=gpu_hours, instances_usd=instances,
+            usd=total, tokens_per_s=speed, stack=stacks[question],
         )
-    ]
+        for (m, n), question, count, node, hours, bill, gpu_hours, instances, total, speed in rows
+    ]  # fmt: skip
 
 
 def _total_usd(m: Machine, instances_usd: float, hours: float) -> float:
@@ -216,7 +204,7 @@ def plan_of(
             p50=row.usd,
             p90=_usd_at(row, row.tokens_per_s / low),
         )
-    layout = record_of(best.layouts, n)
+    layout = found.layout_of(n)
     nearby = found.runs.of_row(n, shift=shift, variance_left=variance_left)
     own = found.runs.user_sentence(n, shift=shift, variance_left=variance_left)
     assumed = _assumptions(row, crosses=crosses, moved=own)

@@ -14,7 +14,6 @@ from app.forecast.expected import total
 from app.forecast.plans import Row, sigmas
 from app.forecast.price_book import price_day
 from app.forecast.search import Found
-from core.explain.explain import record_of
 from core.scenario import Scenario
 from core.search import ranking
 from core.search.plan import Total
@@ -27,7 +26,8 @@ def points_of(scenario: Scenario, rows: Sequence[Row], found: Found) -> dict[str
     offers = [r.machine.offer for r in rows]
     at = np.array([r.best_row for r in rows], dtype=np.int64)
     # Offers share layouts: each layout text is built once.
-    texts = {n: fmt.layout_short(record_of(best.layouts, n)) for n in set(at.tolist())}
+    layouts = found.layouts_of(at.tolist())
+    texts = {n: fmt.layout_short(layouts[n]) for n in set(at.tolist())}
     memory = np.sum(list(best.memory.values()), axis=0)
     columns = {
         "id": np.array([r.id for r in rows], dtype=object),

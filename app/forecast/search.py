@@ -4,8 +4,9 @@ hosts, and what the user measured become its inputs."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +18,14 @@ from app.forecast.nearby.moved import Moved, moved_by_runs, scaled
 from app.forecast.search_memory import SearchMemory
 from app.forecast.training import Question, question_of, searches_offload
 from core.errors import ScenarioError
+from core.explain.explain import records_of
 from core.memory.offload import USABLE_SHARE
 from core.scenario import Scenario
-from core.search.best import Best, Job, Reached, is_sure, nothing_reached
+from core.search.asked import Asked
+from core.search.best import Best, Job, worth
 from core.search.joined_search import Taken, fastest_of
-from core.search.search import best_layouts
+from core.search.plan import Layout
+from core.search.search import best_layouts, best_of_each
 from core.units import GIB
 from hardware.instances import find_instance
 from hardware.outside import interrupt
@@ -43,6 +47,17 @@ class Found:
     shift: NDArray[np.float64]  # shift of each row's log throughput
     variance_left: NDArray[np.float64]  # share of the forecast's variance that remains
     runs: Moved  # what measured runs say about each row
+    _layouts: dict[int, Layout] = field(default_factory=dict, repr=False, compare=False)
+
+    def layout_of(self, row: int) -> Layout:
+        """The layout of a row as a record."""
+        return self.layouts_of([row])[row]
+
+    def layouts_of(self, rows: Iterable[int]) -> Mapping[int, Layout]:
+        """The layouts of these rows, and of others that were asked for, each made once."""
+        new = [row for row in dict.fromkeys(rows) if row not in self._layouts]
+        self._layouts.update(zip(new, records_of(self.best.layouts, new), strict=True))
+        return self._layouts
 
     def question_of(self, row: int) -> Question:
         """The question that the layout of a row answers."""
@@ -98,6 +113,7 @@ def searched(
     )
 
 
+@lru_cache(maxsize=32)  # the page asks several times while it draws one scenario
 def asked_of(scenario: Scenario) -> tuple[tuple[Scenario, Question], ...]:
     """What is asked of every machine: each stack that takes the scenario, and its question."""
     return tuple((v, question_of(v)) for v in stack_limits.variants_of(scenario))
@@ -119,32 +135,58 @@ def _fastest(
     """Each job's best layout of all variants asked about it. What one variant reached, the next
     ones have to beat, so that most of their layouts need not be timed."""
     is_open = any(not v.cuda_graphs for v in variants)
-    asked = {j.accelerator: stack_limits.asked_of(variants, j.accelerator) for j in jobs}
-    reached, waits = nothing_reached(len(jobs)), np.zeros(len(jobs))
-    taken: dict[int, Taken] = {}
+    asked = {
+        name: stack_limits.asked_of(variants, name)
+        for name in dict.fromkeys(j.accelerator for j in jobs)
+    }
+    numbers: dict[int, NDArray[np.intp]] = {}
     answered: dict[Question, set[str]] = {}
     for n, question in enumerate(questions):
         # Two stacks with one question, as Megatron-LM and Megatron-Bridge: the first has the jobs.
         before = answered.get(question, set())
-        names = {a for a, numbers in asked.items() if n in numbers} - before
-        mine = np.array([i for i, j in enumerate(jobs) if j.accelerator in names], dtype=np.intp)
-        with_graphs = is_open and bool(variants[n].cuda_graphs)
-        if with_graphs:
-            mine = mine[waits[mine] >= WAITS]
-        gain = GRAPHS_GAIN if with_graphs else 1.0
-        if not len(mine):
-            continue
+        names = {a for a, wanted in asked.items() if n in wanted} - before
         answered[question] = before | names
-        found = best_of(
-            question, [jobs[i] for i in mine], most_rows=most_rows, stop=stop,
-            to_beat=Reached(surely=reached.surely[mine] * gain, maybe=reached.maybe[mine] * gain),
+        if some := [i for i, j in enumerate(jobs) if j.accelerator in names]:
+            numbers[n] = np.array(some, dtype=np.intp)
+
+    def best(some: dict[int, NDArray[np.intp]]) -> dict[int, Best]:
+        found = best_of_each(
+            [_asked(questions[n], mine) for n, mine in some.items()], jobs,
+            most_rows=most_rows, stop=stop, check=interrupt.check,
         )  # fmt: skip
-        sure = is_sure(found.probability_oom)
-        reached.surely[mine[found.job[sure]]] = found.step.tokens_per_s[sure]
-        reached.maybe[mine[found.job[~sure]]] = found.step.tokens_per_s[~sure]
-        waits[mine[found.job]] = found.step.parts["overhead"] / found.step.step_s
-        taken[n] = Taken(best=found, numbers=np.arange(len(mine)), targets=mine)
-    return fastest_of(taken, num_jobs=len(jobs))
+        return dict(zip(some, found, strict=True))
+
+    graphs = {n for n in numbers if is_open and variants[n].cuda_graphs}
+    found = best({n: mine for n, mine in numbers.items() if n not in graphs})
+    reached, waits = np.zeros(len(jobs)), np.zeros(len(jobs))
+    taken: dict[int, Taken] = {}
+    worths: dict[int, NDArray[np.float64]] = {}
+    for n, mine in numbers.items():
+        gain = 1.0
+        if n in graphs:
+            mine, gain = mine[waits[mine] >= WAITS], GRAPHS_GAIN
+            if not len(mine):
+                continue
+            found |= best({n: mine})
+        one = found[n]
+        worths[n] = worth(one.step.tokens_per_s, one.probability_oom)
+        worths[n][worths[n] <= reached[one.job] * gain] = 0.0
+        better = np.flatnonzero(worths[n])
+        reached[one.job[better]] = worths[n][better]
+        waits[one.job[better]] = (one.step.parts["overhead"] / one.step.step_s)[better]
+        taken[n] = Taken(best=one, numbers=mine, targets=mine)
+    return fastest_of(taken, worths, num_jobs=len(jobs))
+
+
+def _asked(question: Question, numbers: NDArray[np.intp]) -> Asked:
+    """A question about the jobs with these numbers."""
+    return Asked(
+        work=question.work,
+        eff=question.eff,
+        choices=question.choices,
+        memory_sigma=question.memory_sigma,
+        numbers=numbers,
+    )
 
 
 def best_of(
@@ -154,13 +196,11 @@ def best_of(
     *,
     most_rows: float = math.inf,
     stop: Stop = never,
-    to_beat: Reached | None = None,
 ) -> Best:
     """The best layout of each job, for a question that need not be a scenario's own: with another
     batch, or with other layouts allowed. The user's measurement is not applied.
 
-    `memory_sigma` replaces the error of the memory forecast. A job for which `to_beat` has a
-    layout gets only a better one.
+    `memory_sigma` replaces the error of the memory forecast.
     """
     return best_layouts(
         question.work,
@@ -170,7 +210,6 @@ def best_of(
         memory_sigma=question.memory_sigma if memory_sigma is None else memory_sigma,
         most_rows=most_rows,
         stop=stop,
-        to_beat=to_beat,
         check=interrupt.check,
     )
 
@@ -200,9 +239,14 @@ def job_of(scenario: Scenario, machine: Machine, num_gpus: int) -> Job:
     return Job(
         cluster=cluster_at(machine, num_gpus),
         num_gpus=num_gpus,
-        host_bytes=host_memory(machine) if searches_offload(scenario) else math.inf,
+        host_bytes=host_bytes(scenario, machine),
         accelerator=machine.accelerator.name,
     )
+
+
+def host_bytes(scenario: Scenario, machine: Machine) -> float:
+    """Bytes of host memory per GPU that the search of a scenario may use."""
+    return host_memory(machine) if searches_offload(scenario) else math.inf
 
 
 def host_memory(m: Machine) -> float:

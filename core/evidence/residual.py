@@ -45,6 +45,7 @@ PUBLICATION_SHARE = 0.4  # of IN_STACK that only runs of one publication have in
 NEIGHBOURS = 32
 MOST = 0.4  # a larger residual of a published run counts as this one: rows may be wrong
 GATE = (0.1, 0.2)  # explained share from which a shift counts, and counts in full
+FEW_WORDS = 16  # are compared one by one, more are sorted first
 DECIMALS = 6  # of what is found: the last bits of matrix products differ between machines
 NARROWING, LEAST_LEFT = 1.1, 0.1
 SMALLEST_SHIFT, MOSTLY = 0.005, 0.8  # of a shift that is named, and of the runs that made it
@@ -166,7 +167,7 @@ def _some(of: Traits, runs: MeasuredRuns, run_id: Words, whose: Words) -> Learne
     use = other & ~(runs.own & same_user(whose, runs.publication))
     most = min(NEIGHBOURS, len(runs))
     covariance = _common(of, runs.traits)
-    at = np.argsort(-np.where(use, covariance, -1.0), axis=1, kind="stable")[:, :most]
+    at = _largest(np.where(use, covariance, -1.0), most)
     used = np.take_along_axis(use, at, axis=1)
     to_runs = np.where(used, np.take_along_axis(covariance, at, axis=1), 0.0)
     pairs = used[:, :, None] & used[:, None, :]
@@ -187,6 +188,22 @@ def _some(of: Traits, runs: MeasuredRuns, run_id: Words, whose: Words) -> Learne
         at=at,
         weight=weight,
     )
+
+
+def _largest(values: Numbers, most: int) -> NDArray[np.intp]:
+    """The columns of the largest values of each row, the largest first; of equal ones the first."""
+    if not most:
+        return np.zeros((len(values), 0), dtype=np.intp)
+    rows = np.arange(len(values))[:, None]
+    least = np.partition(values, -most, axis=1)[:, -most, None]
+    row, column = np.nonzero(values >= least)  # more than `most` where some are equal to the least
+    num = np.bincount(row, minlength=len(values))
+    place = np.arange(len(row)) - (np.cumsum(num) - num)[row]
+    found = np.zeros((len(values), num.max(initial=most)), dtype=np.intp)
+    held = np.full(found.shape, -np.inf)
+    found[row, place], held[row, place] = column, values[row, column]
+    order = np.argsort(-held, axis=1, kind="stable")[:, :most]
+    return found[rows, order]
 
 
 def _counted(runs: MeasuredRuns) -> Numbers:
@@ -240,8 +257,13 @@ def _squares(a: Numbers, b: Numbers) -> Numbers:
 
 def same(a: Words, b: Words) -> NDArray[np.bool_]:
     """Whether the words of each pair of rows are equal."""
+    words, code = np.unique(a, return_inverse=True)
+    found: NDArray[np.bool_]
+    if len(words) <= FEW_WORDS:
+        found = words[:, None] == b
+        return found[code]
     _, codes = np.unique(np.concatenate([a, b]), return_inverse=True)
-    found: NDArray[np.bool_] = codes[: len(a), None] == codes[len(a) :]
+    found = codes[: len(a), None] == codes[len(a) :]
     return found
 
 

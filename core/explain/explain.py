@@ -107,24 +107,35 @@ def columns_of(layouts: Sequence[Layout], num_gpus: Sequence[int]) -> Layouts:
 
 def record_of(layouts: Layouts, row: int) -> Layout:
     """One row of the columns as a record; degrees that are no whole numbers are rounded."""
+    return records_of(layouts, [row])[0]
 
-    def whole(name: str) -> int:
-        return round(float(np.asarray(getattr(layouts, name))[row]))
 
+def records_of(layouts: Layouts, rows: Sequence[int]) -> list[Layout]:
+    """Rows of the columns as records; degrees that are no whole numbers are rounded."""
+    at = np.array(rows, dtype=np.intp)
     degrees = (
         "tp", "pp", "virtual_stages", "cp", "ep", "etp", "dp_replicate", "dp_shard",
         "micro_batch_size", "num_microbatches",
     )  # fmt: skip
-    return Layout(
-        **{n: whole(n) for n in degrees},
-        sharding=STRATEGIES[whole("strategy")].name,
-        recompute=RECOMPUTE[whole("recompute")],
-        schedule=SCHEDULES[whole("schedule")],
-        context_parallel=CONTEXT_METHODS[whole("context_method")],
-        reshard_after_forward=whole("reshard") > 0,
-        offload_optimizer=PLACES[whole("offload_optimizer")],
-        offload_params=PLACES[whole("offload_params")],
-    )
+    others = (
+        "strategy", "recompute", "schedule", "context_method", "reshard", "offload_optimizer",
+        "offload_params",
+    )  # fmt: skip
+    columns = (np.asarray(getattr(layouts, name))[at] for name in (*degrees, *others))
+    whole = zip(*(np.rint(column).astype(int).tolist() for column in columns), strict=True)
+    return [
+        Layout(
+            **dict(zip(degrees, numbers, strict=True)),
+            sharding=STRATEGIES[strategy].name,
+            recompute=RECOMPUTE[recompute],
+            schedule=SCHEDULES[schedule],
+            context_parallel=CONTEXT_METHODS[method],
+            reshard_after_forward=reshard > 0,
+            offload_optimizer=PLACES[optimizer],
+            offload_params=PLACES[params],
+        )
+        for *numbers, strategy, recompute, schedule, method, reshard, optimizer, params in whole
+    ]
 
 
 def evaluate(

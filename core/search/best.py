@@ -33,24 +33,6 @@ class Job:
     accelerator: str = ""  # by its name in the tables; no search asks for it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reached:
-    """Tokens/s of each job that other questions reached; 0 for none."""
-
-    surely: Floats  # with layouts that surely fit
-    maybe: Floats  # with layouts that may fit
-
-    def by(self, number: int, *, is_sure: bool) -> float:
-        """What a layout of the job has to beat; infinity where it cannot win."""
-        if is_sure:
-            return float(self.surely[number])
-        return float("inf") if self.surely[number] > 0 else float(self.maybe[number])
-
-
-def nothing_reached(num_jobs: int) -> Reached:
-    return Reached(surely=np.zeros(num_jobs), maybe=np.zeros(num_jobs))
-
-
 def usable_share(memory_sigma: float, *, surely: bool) -> float:
     """The share of a device's memory that a layout may be forecast to need, so that it surely fits,
     or so that it may fit."""

@@ -1,24 +1,20 @@
-"""Candidates of one GPU count, built in stages: degrees, micro-batch, experts, strategy.
+"""Candidates of some GPU counts at once, built in stages: degrees, micro-batch, experts, strategy.
 
 Each stage drops what its rules forbid before the next one multiplies the rest, so that illegal
-combinations are counted and never built.
+combinations are counted and never built. Counts are staged together because a stage of one count
+takes longer to begin than to compute.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from core.layout import degrees
 from core.layout.layouts import (
-    CONTEXT_METHODS,
     LONG_SEQUENCE,
-    SCHEDULES,
-    SEARCHED,
     Broken,
     Choices,
     Layouts,
@@ -26,149 +22,203 @@ from core.layout.layouts import (
     degree_rules,
     expert_rules,
     recompute_kinds,
-    strategy_rules,
 )
-from core.layout.sharding import INDEX
-from core.memory.offload import LEVELS
 from core.model.transformer import Transformer, is_moe
+from core.search.columns import Floats, Ints, layouts_of, rows_of
+from core.search.strategies import Axes, below, legal_strategies, num_levels, strategies
 
 MOST_ROWS = 8_000_000  # of one GPU count, before the rules of strategies; the rest is dropped
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
+Shapes = Sequence[tuple[int, int]]  # GPUs of a node, and of a scale-up domain
 
 
-@dataclass(slots=True, kw_only=True)
-class Staged:
-    """The candidates of one GPU count, of all its node shapes; lists are by level of offload.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """What is tried at one GPU count, of all its node shapes."""
 
-    Candidates that a rule removes are counted by tp and by strategy, so that each node shape gets
-    the counts of its own space.
-    """
-
-    shapes: list[tuple[int, int]]  # GPUs of a node, and of a scale-up domain
-    limits: list[float]  # the largest tp of each shape
+    shapes: Shapes
     groups: list[list[int]]  # of each shape: GPUs over which hybrid sharding may cut one copy
     axis: list[tuple[int, int]]  # strategy, and GPUs of its group
-    tps: Floats
-    ways: Floats  # of each tp: candidates before strategies
-    removed: dict[str, Floats]  # of each tp: those of them that a rule removes
-    removed_strategies: dict[str, Floats]  # tp x axis
-    cut: Floats  # of each tp
+    columns: dict[str, Floats]  # degrees, in the order of tp
+    tps: Floats  # their distinct values
+    num_tried: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staged:
+    """The candidates of some GPU counts; lists are by level of offload.
+
+    Candidates that a rule removes are counted by code, which is a GPU count and a tp, and by pair
+    of a code and a strategy, so that each node shape gets the counts of its own space. Codes,
+    cells and families are in the order of counts, and within a count in that of tp.
+    """
+
+    counts: list[Count]
+    code_count: Ints  # of each code: the number of its GPU count
+    code_tp: Floats
+    pair_code: Ints  # of each pair: its code
+    pair_axis: Ints  # and its place on the axes of all counts
+    ways: Floats  # of each code: candidates before strategies
+    removed: dict[str, Floats]  # of each code: those of them that a rule removes
+    removed_strategies: dict[str, Floats]  # of each pair
+    cut: Floats  # of each code
+    kinds: int  # recompute modes
     per_strategy: int  # candidates for each way and strategy: levels x recompute modes
-    kinds: int
     cells: dict[str, Floats]
     cell: list[Ints]
+    pair: list[Ints]  # of each family
     strategy: list[Ints]
     group: list[Ints]
-    below: tuple[tuple[Ints, ...], ...]
+    # Of each family at each lower level: its number there, from the first of the level; -1 where it
+    # is not legal.
+    below: list[list[Ints]]
 
 
 def staged(
-    num_gpus: int,
-    shapes: list[tuple[int, int]],
+    counts: Sequence[tuple[int, Shapes]],
+    *,
     model: Transformer,
     seq_len: int,
     global_batch_size: int,
     choices: Choices,
-) -> Staged:
-    """The candidates of one GPU count, stage by stage."""
-    columns = _degrees(num_gpus, max(d for _, d in shapes), model, seq_len, choices)
-    experts = _experts(model, choices)
+    most_tried: int,
+) -> Iterator[Staged]:
+    """The candidates of GPU counts, of as many at a time as try no more than `most_tried`."""
     batches = (
         [choices.micro_batch_size]
         if choices.micro_batch_size
         else degrees.micro_batch_sizes(global_batch_size=global_batch_size)
     )
+
+    def staged_together(counts: list[Count]) -> Staged:
+        return _staged(counts, model, seq_len, global_batch_size, choices, batches)
+
+    together: list[Count] = []
+    for num_gpus, shapes in counts:
+        one = _count(num_gpus, shapes, model, seq_len, choices, len(batches))
+        if together and sum(c.num_tried for c in together) + one.num_tried > most_tried:
+            yield staged_together(together)
+            together = []
+        together.append(one)
+    if together:
+        yield staged_together(together)
+
+
+def _count(
+    num_gpus: int,
+    shapes: Shapes,
+    model: Transformer,
+    seq_len: int,
+    choices: Choices,
+    num_batches: int,
+) -> Count:
+    columns = _degrees(num_gpus, max(d for _, d in shapes), model, seq_len, choices)
     groups = [degrees.shard_groups(num_gpus=num_gpus, gpus_per_node=n) for n, _ in shapes]
-    axis = _strategies(choices, groups)
-    tps = np.unique(columns["tp"])
-    levels = len(LEVELS) if choices.searches_offload else 1
+    axis = strategies(choices, groups)
+    cuts = 1 if choices.etp is not None else 2
+    ways = len(columns["tp"]) * num_batches * len(_expert_degrees(model, choices)) * cuts
+    return Count(
+        shapes=shapes,
+        groups=groups,
+        axis=axis,
+        columns=columns,
+        tps=np.unique(columns["tp"]),
+        num_tried=ways * len(axis) * num_levels(choices) * len(recompute_kinds(choices)),
+    )
+
+
+def _staged(
+    counts: list[Count],
+    model: Transformer,
+    seq_len: int,
+    global_batch_size: int,
+    choices: Choices,
+    batches: list[int],
+) -> Staged:
+    """The candidates of GPU counts, stage by stage."""
+    first = np.cumsum([0, *(len(c.tps) for c in counts)])
+    code_count = np.repeat(np.arange(len(counts)), np.diff(first))
+    columns = {
+        name: np.concatenate([c.columns[name] for c in counts]) for name in counts[0].columns
+    }
+    code = np.concatenate(
+        [f + np.searchsorted(c.tps, c.columns["tp"]) for c, f in zip(counts, first, strict=False)]
+    )
     removed: dict[str, Floats] = {}
 
-    def by_tp(tp: Floats, weight: Floats) -> Floats:
-        return np.bincount(np.searchsorted(tps, tp), weight, len(tps)).astype(float)
+    def by_code(code: Ints, weight: Floats) -> Floats:
+        return np.bincount(code, weight, len(code_count)).astype(float)
 
-    def drop(columns: dict[str, Floats], ways: Floats, broken: Broken) -> Ints:
+    def drop(ways: Floats, broken: Broken) -> Ints:
         """Rows that break no rule of a stage; the others are counted under the first rule they
         break."""
         out = np.zeros(len(ways), dtype=bool)
         for reason, rows in broken.items():
-            if not np.any(rows):
-                removed[reason] = np.zeros(len(tps))
+            if not rows.any():
+                removed[reason] = np.zeros(len(code_count))
                 continue
             first = rows & ~out
-            removed[reason] = by_tp(columns["tp"][first], ways[first])
+            removed[reason] = by_code(code[first], ways[first])
             out |= first
         return np.flatnonzero(~out)
 
-    def laid(columns: dict[str, Floats]) -> Layouts:
+    def laid() -> Layouts:
         return layouts_of(columns, global_batch_size=global_batch_size, choices=choices)
 
-    pairs = [experts(t) for t in tps]
-    of_tp = np.array([len(p) for p in pairs], dtype=float)
-    ways = of_tp[np.searchsorted(tps, columns["tp"])] * len(batches)
-    every = by_tp(columns["tp"], ways)
-    rules = degree_rules(
-        laid(columns), model=model, seq_len=seq_len, layer_split=choices.layer_split
-    )
-    rows = drop(columns, ways, rules)
-    columns, ways = _rows(columns, rows), ways[rows] / len(batches)
-
+    eps = np.array(_expert_degrees(model, choices), dtype=float)
+    divides = choices.etp is None and bool(np.any(is_moe(model)))
+    cuts = np.where(divides & (columns["tp"] > 1), 2.0, 1.0)  # experts whole, or divided like tp
+    ways = cuts * len(eps) * len(batches)
+    every = by_code(code, ways)
+    rules = degree_rules(laid(), model=model, seq_len=seq_len, layer_split=choices.layer_split)
+    rows = drop(ways, rules)
     row, batch = np.divmod(np.arange(len(rows) * len(batches)), len(batches))
-    columns, ways = _rows(columns, row), ways[row]
+    rows = rows[row]
+    columns, code, cuts = rows_of(columns, rows), code[rows], cuts[rows]
+    ways = cuts * len(eps)
     columns["micro_batch_size"] = np.array(batches, dtype=float)[batch]
-    rules = batch_rules(laid(columns), global_batch_size=global_batch_size, choices=choices)
-    rows = drop(columns, ways, rules)
-    columns, ways = _rows(columns, rows), ways[rows]
+    rules = batch_rules(laid(), global_batch_size=global_batch_size, choices=choices)
+    rows = drop(ways, rules)
+    columns, code, cuts, ways = rows_of(columns, rows), code[rows], cuts[rows], ways[rows]
 
-    after = len(axis) * levels * len(recompute_kinds(choices))
-    kept = _within(columns, ways, MOST_ROWS / after)
-    cut = by_tp(columns["tp"], ways) - by_tp(columns["tp"][kept], ways[kept])
-    columns = _rows(columns, kept)
-    tp = np.searchsorted(tps, columns["tp"])
-    columns = _rows(columns, np.repeat(np.arange(len(tp)), of_tp[tp].astype(int)))
-    flat = np.array([x for t in tp for x in pairs[t]], dtype=float).reshape(-1, 2)
-    columns["ep"], columns["etp"] = flat[:, 0], flat[:, 1]
-    rows = drop(columns, np.ones(len(flat)), expert_rules(laid(columns), model=model))
-    columns = _rows(columns, rows)
+    per_strategy = num_levels(choices) * len(recompute_kinds(choices))
+    before = by_code(code, ways)
+    rows = _within(columns, ways, code_count[code], [len(c.axis) * per_strategy for c in counts])
+    columns, code, cuts = rows_of(columns, rows), code[rows], cuts[rows]
+    cut = before - by_code(code, ways[rows])
 
-    legal, tables = _legal_strategies(columns, axis, levels, choices, tps)
-    places = [np.nonzero(mask) for mask in legal]
+    num = cuts.astype(np.intp) * len(eps)
+    row = np.repeat(np.arange(len(num)), num)
+    nth = np.arange(len(row)) - np.repeat(np.cumsum(num) - num, num)  # of the ways of its row
+    columns, code = rows_of(columns, row), code[row]
+    ep, divided = np.divmod(nth, num[row] // len(eps))
+    columns["ep"] = eps[ep]
+    columns["etp"] = np.where(divided > 0, columns["tp"], float(choices.etp or 1))
+    rows = drop(np.ones(len(row)), expert_rules(laid(), model=model))
+    columns, code = rows_of(columns, rows), code[rows]
+
+    axes = Axes.of([c.axis for c in counts], code_count)
+    legal, tables, row, pair = legal_strategies(columns, code, axes, choices)
+    places = [np.flatnonzero(mask) for mask in legal]
     return Staged(
-        shapes=shapes,
-        limits=[
-            float(tps[-1]) if choices.tp or choices.tp_across_nodes else float(d) for _, d in shapes
-        ],
-        groups=groups,
-        axis=axis,
-        tps=tps,
+        counts=counts,
+        code_count=code_count,
+        code_tp=np.concatenate([c.tps for c in counts]),
+        pair_code=axes.pair_code,
+        pair_axis=axes.pair_axis,
         ways=every,
         removed=removed,
         removed_strategies=tables,
         cut=cut,
-        per_strategy=levels * len(recompute_kinds(choices)),
         kinds=len(recompute_kinds(choices)),
+        per_strategy=per_strategy,
         cells=columns,
-        cell=[cell for cell, _ in places],
-        strategy=[np.array([a for a, _ in axis])[s] for _, s in places],
-        group=[np.array([g for _, g in axis])[s] for _, s in places],
-        below=_below(legal),
+        cell=[row[at] for at in places],
+        pair=[pair[at] for at in places],
+        strategy=[axes.strategy[axes.pair_axis[pair[at]]] for at in places],
+        group=[axes.group[axes.pair_axis[pair[at]]] for at in places],
+        below=below(legal),
     )
-
-
-def _strategies(choices: Choices, groups: list[list[int]]) -> list[tuple[int, int]]:
-    """Strategies, and for hybrid sharding the GPUs over which it divides one copy."""
-    found: list[tuple[int, int]] = []
-    for name in choices.shardings or SEARCHED:
-        several = sorted({g for some in groups for g in some}) if name == "hsdp" else [0]
-        found += [(INDEX[name], g) for g in several]
-    return found
-
-
-def _rows(columns: dict[str, Floats], rows: Ints) -> dict[str, Floats]:
-    return {name: column[rows] for name, column in columns.items()}
 
 
 def _degrees(
@@ -191,127 +241,37 @@ def _degrees(
         )  # fmt: skip
 
     of_pp = {p: chunks(p) for p in pps}
-    grid = np.array(
-        [(t, p, cp, v) for t in tps for p in pps for cp in cps for v in of_pp[p]], dtype=float
-    ).reshape(-1, 4)
-    names = ("tp", "pp", "cp", "virtual_stages")
-    found = {name: grid[:, n] for n, name in enumerate(names)}
-    found["num_gpus"] = np.full(len(grid), float(num_gpus))
-    return found
+    rest = np.array([(p, cp, v) for p in pps for cp in cps for v in of_pp[p]], dtype=float)
+    of_tp = np.tile(rest.reshape(-1, 3), (len(tps), 1))
+    return {
+        "tp": np.repeat(np.array(tps, dtype=float), len(rest)),
+        "pp": of_tp[:, 0],
+        "cp": of_tp[:, 1],
+        "virtual_stages": of_tp[:, 2],
+        "num_gpus": np.full(len(of_tp), float(num_gpus)),
+    }
 
 
-def _experts(model: Transformer, choices: Choices) -> Callable[[float], list[tuple[float, float]]]:
-    """tp -> the pairs of ep and etp to try: experts whole, or divided like the rest of the
-    layer."""
-    moe = bool(np.any(is_moe(model)))
-    eps = [choices.ep] if choices.ep else (
-        degrees.expert_parallel(num_experts=int(np.max(model.num_experts))) if moe else [1]
-    )  # fmt: skip
-
-    def pairs(tp: float) -> list[tuple[float, float]]:
-        if choices.etp is not None:
-            cuts: list[float] = [choices.etp]
-        else:
-            cuts = [1.0, tp] if moe and tp > 1 else [1.0]
-        return [(float(ep), float(etp)) for ep in eps for etp in cuts]
-
-    return pairs
+def _expert_degrees(model: Transformer, choices: Choices) -> list[int]:
+    """Every ep to try, legal or not."""
+    if choices.ep:
+        return [choices.ep]
+    if not np.any(is_moe(model)):
+        return [1]
+    return degrees.expert_parallel(num_experts=int(np.max(model.num_experts)))
 
 
-def _within(columns: dict[str, Floats], ways: Floats, most: float) -> Ints:
-    """The rows to evaluate, at most a fixed number: powers of two and small model-parallel groups
-    first."""
-    if ways.sum() <= most:
-        return np.arange(len(ways))
-    product = columns["tp"] * columns["pp"] * columns["cp"]
-    uneven = np.log2(product * columns["micro_batch_size"]) % 1 != 0
-    order = np.lexsort((product, uneven))
-    return np.sort(order[: int(np.searchsorted(np.cumsum(ways[order]), most))])
-
-
-def _legal_strategies(
-    cells: dict[str, Floats],
-    axis: list[tuple[int, int]],
-    num_levels: int,
-    choices: Choices,
-    tps: Floats,
-) -> tuple[list[Bools], dict[str, Floats]]:
-    """For each level of offload: which of cells x strategies are legal, and how many each rule is
-    the first to remove, by tp x strategies."""
-    shape = (len(cells["tp"]), len(axis))
-    row, s = (x.ravel() for x in np.indices(shape))
-    columns = _rows(cells, row)
-    place = np.searchsorted(tps, columns["tp"]) * len(axis) + s
-    table = (len(tps), len(axis))
-    found: list[Bools] = []
-    removed: dict[str, Floats] = {}
-    lay = layouts_of(
-        columns,
-        strategy=np.array([a for a, _ in axis], dtype=float)[s],
-        group=np.array([g for _, g in axis], dtype=float)[s],
-        global_batch_size=1,
-        choices=choices,
-    )
-    for optimizer, params in LEVELS[:num_levels]:
-        lay = replace(lay, offload_optimizer=optimizer, offload_params=params)
-        out = np.zeros(len(s), dtype=bool)
-        for reason, rows in strategy_rules(lay, choices=choices).items():
-            held = removed.setdefault(reason, np.zeros(table))
-            if not np.any(rows):
-                continue
-            first = rows & ~out
-            counts = np.bincount(place[first], minlength=table[0] * table[1]).reshape(table)
-            removed[reason] = held + counts
-            out |= first
-        found.append(~out.reshape(shape))
-    return found, removed
-
-
-def _below(legal: list[NDArray[np.bool_]]) -> tuple[tuple[Ints, ...], ...]:
-    """Positions of each family in lower levels of offload: see `Part.below`."""
-    place = [np.where(m, np.cumsum(m).reshape(m.shape) - 1, -1) for m in legal]
-    return tuple(tuple(p[m] for p in place[:level]) for level, m in enumerate(legal))
-
-
-_LEVELS = np.array(LEVELS)
-
-
-def layouts_of(
-    cells: dict[str, Floats],
-    *,
-    global_batch_size: int,
-    choices: Choices,
-    strategy: Floats | float = 0.0,
-    group: Floats | float = 0.0,
-    level: NDArray[Any] | int = 0,
-    recompute: Floats | float = 0.0,
-) -> Layouts:
-    """Columns as layouts, with the fields that follow from degrees, strategy and batch."""
-    t, cp = cells["tp"], cells["cp"]
-    one = np.ones_like(t)
-    b = cells.get("micro_batch_size", one)
-    ranks = cells["num_gpus"] / (t * cells["pp"] * cp)
-    hybrid = np.asarray(strategy) == INDEX["hsdp"]
-    shard = np.where(hybrid, np.minimum(group / (t * cp), ranks), ranks)
-    places = _LEVELS[np.asarray(level, dtype=int)] * one[:, None]
-    return Layouts(
-        num_gpus=cells["num_gpus"],
-        tp=t,
-        pp=cells["pp"],
-        virtual_stages=cells["virtual_stages"],
-        cp=cp,
-        ep=cells.get("ep", one),
-        etp=cells.get("etp", one),
-        dp_replicate=ranks / shard,
-        dp_shard=shard,
-        strategy=strategy * one,
-        micro_batch_size=b,
-        num_microbatches=global_batch_size / (ranks * b),
-        recompute=recompute * one,
-        sequence_parallel=(t > 1).astype(float),
-        schedule=SCHEDULES.index(choices.schedule) * one,
-        context_method=CONTEXT_METHODS.index(choices.context_method) * one,
-        reshard=float(choices.reshard) * one,
-        offload_optimizer=places[:, 0],
-        offload_params=places[:, 1],
-    )
+def _within(columns: dict[str, Floats], ways: Floats, count: Ints, after: list[int]) -> Ints:
+    """The rows to evaluate, at most a fixed number of candidates of each count: powers of two and
+    small model-parallel groups first. `after`: candidates of each way, by count."""
+    most = MOST_ROWS / np.array(after)
+    over = np.flatnonzero(np.bincount(count, ways, len(after)) > most)
+    kept = np.ones(len(ways), dtype=bool)
+    for number in over.tolist():
+        rows = np.flatnonzero(count == number)
+        tp, pp, cp, size = (columns[n][rows] for n in ("tp", "pp", "cp", "micro_batch_size"))
+        uneven = np.log2(tp * pp * cp * size) % 1 != 0
+        order = np.lexsort((tp * pp * cp, uneven))
+        some = int(np.searchsorted(np.cumsum(ways[rows][order]), most[number]))
+        kept[rows[order[some:]]] = False
+    return np.flatnonzero(kept)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from core.layout.layouts import Layouts
-from core.search.best import Best, Floats, Ints, counts_in, removed_in, worth
+from core.search.best import Best, Floats, Ints, counts_in, removed_in
 from core.search.plan import COUNTED
 from core.time.step import Step
 
@@ -89,16 +89,17 @@ def joined(taken: Sequence[Taken], *, num_jobs: int) -> Best:
     )
 
 
-def fastest_of(asked: Mapping[int, Taken], *, num_jobs: int) -> Best:
+def fastest_of(asked: Mapping[int, Taken], worth: Mapping[int, Floats], *, num_jobs: int) -> Best:
     """The search of jobs about which several questions were asked, by the number of the question:
-    of each job the best winner (`best.worth`), of equal ones the first. Candidates are counted for
-    every question; a job without a winner is out of memory if that holds for one question."""
+    of each job the winner of most worth, of equal ones the first. `worth`: of each winner of a
+    question, 0 where it is not taken. Candidates are counted for every question; a job without a
+    winner is out of memory if that holds for one question."""
     every = list(asked.values())
     speed = np.zeros((len(every), num_jobs))
-    for n, t in enumerate(every):
+    for n, (number, t) in enumerate(asked.items()):
         target_of = np.full(len(t.best.counts_of["candidates"]), -1, dtype=np.intp)
         target_of[t.numbers] = t.targets
-        speed[n, target_of[t.best.job]] = worth(t.best.step.tokens_per_s, t.best.probability_oom)
+        speed[n, target_of[t.best.job]] = worth[number]
     won = np.where(speed.max(axis=0) > 0, speed.argmax(axis=0), -1)
     parts = []
     for n, (number, t) in enumerate(asked.items()):

@@ -6,7 +6,6 @@ rows that differ in recompute only are neighbours, the least recompute first.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -17,9 +16,12 @@ from numpy.typing import NDArray
 
 from core.layout.layouts import RULES, Choices, Constraint, Layouts, recompute_kinds
 from core.model.transformer import Transformer
-from core.search.candidates import Bools, Floats, Ints, Staged, layouts_of, staged
+from core.search.candidates import Staged, staged
+from core.search.columns import Floats, Ints, layouts_of
+from core.search.parts import Parts, joined_parts, parts_of
 
 ROWS_AT_ONCE = 1_000_000  # legal candidates in memory at a time
+TRIED_FOR_EACH = 2  # candidates, legal or not, of GPU counts that are staged together
 
 CELL_COLUMNS = (
     "num_gpus", "tp", "pp", "virtual_stages", "cp", "micro_batch_size", "ep", "etp",
@@ -36,22 +38,6 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """The candidates of one key. Keys of one GPU count share families: those of the smaller
-    scale-up domain come first, and `allowed` says which sharding groups are whole nodes."""
-
-    num_candidates: int
-    removed: Counter[str]
-    num_cut: int  # candidates that were not evaluated: the job has too many
-    num_legal: int  # families
-    families: tuple[slice, ...]  # of the space, by level of offload
-    allowed: tuple[Bools, ...]
-    # For each level and each one below it: the position of the family in the lower slice; -1 where
-    # it is not legal.
-    below: tuple[tuple[Ints, ...], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
     """Families of every key as columns."""
 
@@ -61,8 +47,13 @@ class Space:
     group: NDArray[np.int32]  # GPUs over which hybrid sharding cuts one copy
     level: NDArray[np.int8]  # of core.memory.offload.LEVELS
     kinds: tuple[int, ...]  # recompute modes, the least first
-    parts: tuple[Part, ...]
+    axis: NDArray[np.int32]  # of each family: its strategy and group, by their place in `parts`
+    # Of each family, at each level of offload that may be below its own: the number of the family
+    # there; -1 where it is not legal, or the level not below.
+    below: tuple[Ints, ...]
+    parts: Parts
     unit_codes: Ints  # of each cell: a number for its tp, cp, micro-batch, ep and etp
+    num_unit_codes: int
     global_batch_size: int
     choices: Choices
 
@@ -100,12 +91,22 @@ def spaces(
     choices: Choices,
 ) -> Iterator[Space]:
     """The legal candidates of every key, for as many keys at a time as fit the memory limit."""
+    counts = [
+        (num_gpus, [(k.gpus_per_node, k.domain) for k in alike])
+        for num_gpus, alike in groupby(keys, key=lambda k: k.num_gpus)
+    ]
     found: list[Staged] = []
     rows = 0
-    for num_gpus, alike in groupby(keys, key=lambda k: k.num_gpus):
-        shapes = [(k.gpus_per_node, k.domain) for k in alike]
-        found.append(staged(num_gpus, shapes, model, seq_len, global_batch_size, choices))
-        rows += sum(len(c) for c in found[-1].cell) * len(recompute_kinds(choices))
+    for some in staged(
+        counts,
+        model=model,
+        seq_len=seq_len,
+        global_batch_size=global_batch_size,
+        choices=choices,
+        most_tried=TRIED_FOR_EACH * ROWS_AT_ONCE,
+    ):
+        found.append(some)
+        rows += sum(len(c) for c in some.cell) * some.kinds
         if rows >= ROWS_AT_ONCE:
             yield _space(found, global_batch_size, choices)
             found, rows = [], 0
@@ -116,29 +117,51 @@ def spaces(
 def _space(found: Sequence[Staged], global_batch_size: int, choices: Choices) -> Space:
     """The candidates of a few GPU counts as one space."""
     starts = np.cumsum([0, *(len(f.cells["tp"]) for f in found)])
-    parts: list[Part] = []
-    at = 0
-    for f in found:
-        begins = []
-        for cell in f.cell:
-            begins.append(at)
-            at += len(cell)
-        parts += [_part(f, shape, begins) for shape in f.shapes]
+    any_tp = bool(choices.tp or choices.tp_across_nodes)
     cells = {n: _joined([f.cells[n] for f in found], float) for n in CELL_COLUMNS}
+    codes = _codes([cells[n] for n in ("tp", "cp", "micro_batch_size", "ep", "etp")])
+    num_families = [sum(len(c) for c in f.cell) for f in found]
+    axes = np.cumsum([0, *(sum(len(c.axis) for c in f.counts) for f in found)])
     return Space(
         cells=cells,
-        unit_codes=_codes([cells[n] for n in ("tp", "cp", "micro_batch_size", "ep", "etp")]),
+        unit_codes=codes,
+        num_unit_codes=int(codes.max(initial=-1)) + 1,
         cell=_joined(
             [c + start for f, start in zip(found, starts, strict=False) for c in f.cell], np.int32
         ),
         strategy=_joined([x for f in found for x in f.strategy], np.int8),
         group=_joined([x for f in found for x in f.group], np.int32),
         level=_joined([np.full(len(c), n) for f in found for n, c in enumerate(f.cell)], np.int8),
+        axis=_joined(
+            [
+                start + f.pair_axis[pair]
+                for f, start in zip(found, axes, strict=False)
+                for pair in f.pair
+            ],
+            np.int32,
+        ),
+        below=tuple(
+            np.concatenate([_below(f, low, start) for f, start in zip(found, first, strict=True)])
+            for first in [np.cumsum(num_families) - num_families]
+            for low in range(len(found[0].cell) - 1)
+        ),
         kinds=tuple(recompute_kinds(choices)),
-        parts=tuple(parts),
+        parts=joined_parts([parts_of(f, any_tp=any_tp) for f in found], num_families),
         global_batch_size=global_batch_size,
         choices=choices,
     )
+
+
+def _below(f: Staged, low: int, start: int) -> Ints:
+    """Of each family, its number at a lower level; the first family is `start`."""
+    begin = start + sum(len(c) for c in f.cell[:low])
+    of_level = [
+        np.where(f.below[level][low] < 0, -1, begin + f.below[level][low])
+        if level > low
+        else np.full(len(cell), -1)
+        for level, cell in enumerate(f.cell)
+    ]
+    return np.concatenate(of_level)
 
 
 def candidates(
@@ -164,48 +187,14 @@ def candidates(
         global_batch_size=global_batch_size,
         choices=choices,
     )
-    part, kinds = space.parts[0], np.arange(len(space.kinds))
-    family = np.concatenate(
-        [f.start + np.flatnonzero(a) for f, a in zip(part.families, part.allowed, strict=True)]
-    )
+    parts, kinds = space.parts, np.arange(len(space.kinds))
+    every = [np.arange(b[0], e[0]) for b, e in zip(parts.begins, parts.ends, strict=True)]
+    family = np.concatenate([f[parts.allowed[0, space.axis[f]]] for f in every])
     rows = (family[:, None] * len(kinds) + kinds).ravel()
     return space.layouts(rows), [
-        Constraint(reason=reason, sentence=sentence, count=part.removed[reason])
+        Constraint(reason=reason, sentence=sentence, count=int(parts.removed[reason][0]))
         for reason, sentence in RULES.items()
     ]
-
-
-def _part(f: Staged, shape: tuple[int, int], begins: list[int]) -> Part:
-    """The part of one node shape."""
-    n = f.shapes.index(shape)
-    mine = f.tps <= f.limits[n]
-    of_axis = np.array([group == 0 or group in f.groups[n] for _, group in f.axis])
-    after = int(of_axis.sum()) * f.per_strategy
-    # Counts are whole numbers, so that products with 0 and 1 add up to the same in any order.
-    tps, axis = mine.astype(float), of_axis.astype(float)
-    removed = Counter({r: round(float(w @ tps)) * after for r, w in f.removed.items()})
-    for reason, table in f.removed_strategies.items():
-        removed[reason] += round(float(tps @ table @ axis)) * f.kinds
-    has_groups = any(group for _, group in f.axis)
-    families, allowed, below = [], [], []
-    for level, cell in enumerate(f.cell):
-        many = int(np.searchsorted(f.cells["tp"][cell], f.limits[n], side="right"))
-        families.append(slice(begins[level], begins[level] + many))
-        group = f.group[level][:many]
-        of_nodes = group == 0
-        for size in f.groups[n] if has_groups else ():
-            of_nodes |= group == size
-        allowed.append(of_nodes)
-        below.append(tuple(b[:many] for b in f.below[level]))
-    return Part(
-        num_candidates=round(float(f.ways[mine].sum())) * after,
-        removed=removed,
-        num_cut=round(float(f.cut[mine].sum())) * after,
-        num_legal=sum(int(a.sum()) for a in allowed),
-        families=tuple(families),
-        allowed=tuple(allowed),
-        below=tuple(below),
-    )
 
 
 def _joined(arrays: Sequence[NDArray[Any]], kind: Any) -> NDArray[Any]:

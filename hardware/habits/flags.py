@@ -109,9 +109,11 @@ def flags() -> Mapping[str, tuple[Flag, ...]]:
     return load_flags()
 
 
-def rows_of(stack: str, habit: str, choice: str) -> list[Flag]:
+@cache
+def rows_of(stack: str, habit: str, choice: str) -> tuple[Flag, ...]:
     """The rows of one choice of a stack; none: it cannot be asked of it."""
-    return [f for f in flags().get(stack, ()) if f.habit == habit and choice in f.choices]
+    found = flags().get(stack, ())
+    return tuple(f for f in found if f.habit == habit and choice in f.choices)
 
 
 def choices_of(stack: str, habit: str) -> list[str]:

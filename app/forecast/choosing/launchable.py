@@ -13,7 +13,6 @@ from app.forecast.machines import Machine
 from app.forecast.search import Found
 from app.forecast.training import workload_of
 from app.scenario.model import model_of
-from core.explain.explain import record_of
 from core.layout.sharding import INDEX, reduced_gradient_bytes
 from core.numeric import as_float
 from core.scenario import Scenario
@@ -29,8 +28,8 @@ ATTENTION = ("flash2", "flash3", "newest")
 def refusals(found: Found, rows: Sequence[tuple[int, Machine]]) -> list[str]:
     """Why no launch file takes the layout of each row of the search on its machine, in a few words;
     '' where one does. What several rows share is asked once."""
-    layouts = {n: record_of(found.best.layouts, n) for n in {n for n, _ in rows}}
     jobs = cache(lambda n: stack_limits.made_up(found.variants[n], found.variants[n].stack))
+    names = cache(stack_limits.targets_of)
     habits = cache(lambda number, *of: recipe_habits(found.variants[number], *of))
 
     @cache
@@ -47,9 +46,10 @@ def refusals(found: Found, rows: Sequence[tuple[int, Machine]]) -> list[str]:
             global_batch_size=found.variants[number].global_batch_size,
             slice_gpus=int(domain) if vendor == "google" else None,
         )  # fmt: skip
-        reasons = [target(name).refuses(job) for name in stack_limits.targets_of(stack)]
+        reasons = [target(name).refuses(job) for name in names(stack)]
         return "" if "" in reasons else reasons[0]
 
+    layouts = found.layouts_of(n for n, _ in rows)
     known: dict[tuple[int, int], str] = {}  # by row of the search and GPUs of an instance
     for n, m in rows:
         if (at := (n, m.offer.gpu_count)) not in known:

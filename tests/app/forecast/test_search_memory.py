@@ -72,13 +72,18 @@ def asked(given: dict[str, str]) -> Scenario:
 def searched(monkeypatch):
     """How many jobs each search was given."""
     seen = []
-    real = core_search.best_layouts
+    one, several = core_search.best_layouts, core_search.best_of_each
 
-    def counted(work, jobs, *args, **kwargs):
+    def of_one(work, jobs, *args, **kwargs):
         seen.append(len(jobs))
-        return real(work, jobs, *args, **kwargs)
+        return one(work, jobs, *args, **kwargs)
 
-    monkeypatch.setattr(forecast_search, "best_layouts", counted)
+    def of_several(asked, jobs, **kwargs):
+        seen.append(len(jobs))
+        return several(asked, jobs, **kwargs)
+
+    monkeypatch.setattr(forecast_search, "best_layouts", of_one)
+    monkeypatch.setattr(forecast_search, "best_of_each", of_several)
     return seen
 
 

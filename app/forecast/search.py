@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from app.forecast import anchor, calibrations, stack_limits
 from app.forecast.anchor import Anchor
 from app.forecast.machines import Machine, cluster_at
-from app.forecast.nearby.moved import Moved, moved_by_runs, scaled
+from app.forecast.nearby.moved import Moved, Rows, moved_by_runs, scaled
+from app.forecast.nearby.of_stacks import best_of_stacks
 from app.forecast.search_memory import SearchMemory
 from app.forecast.training import Question, question_of, searches_offload
 from core.errors import ScenarioError
@@ -22,8 +23,7 @@ from core.explain.explain import records_of
 from core.memory.offload import USABLE_SHARE
 from core.scenario import Scenario
 from core.search.asked import Asked
-from core.search.best import Best, Job, worth
-from core.search.joined_search import Taken, fastest_of
+from core.search.best import Best, Job
 from core.search.plan import Layout
 from core.search.search import best_layouts, best_of_each
 from core.units import GIB
@@ -31,9 +31,6 @@ from hardware.instances import find_instance
 from hardware.outside import interrupt
 
 Stop = Callable[[], bool]
-# CUDA graphs that nobody asked for are tried where the fastest step waits this share of its time
-# for launches and stragglers, and taken if they are this much faster.
-WAITS, GRAPHS_GAIN = 0.03, 1.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +52,8 @@ class Found:
 
     def layouts_of(self, rows: Iterable[int]) -> Mapping[int, Layout]:
         """The layouts of these rows, and of others that were asked for, each made once."""
-        new = [row for row in dict.fromkeys(rows) if row not in self._layouts]
-        self._layouts.update(zip(new, records_of(self.best.layouts, new), strict=True))
+        if new := [row for row in dict.fromkeys(rows) if row not in self._layouts]:
+            self._layouts.update(zip(new, records_of(self.best.layouts, new), strict=True))
         return self._layouts
 
     def question_of(self, row: int) -> Question:
@@ -93,15 +90,28 @@ def searched(
     """
     asked = asked_of(scenario)
     variants, questions = zip(*asked, strict=True)
+    works = [(v, q.work) for v, q in asked]
+    calibrated = calibrations.chosen(scenario)
 
     def search(some: Sequence[Job]) -> Best:
         if len(variants) == 1 or not some:
             return best_of(questions[0], some, most_rows=most_rows, stop=stop)
-        return _fastest(variants, questions, some, most_rows=most_rows, stop=stop)
 
-    best = memory.best(memory_key(asked), jobs, search) if memory else search(jobs)
-    works = [(v, q.work) for v, q in zip(variants, questions, strict=True)]
-    runs = moved_by_runs(best, jobs, works, calibrations.chosen(scenario))
+        def of_variants(numbers: Mapping[int, NDArray[np.intp]]) -> Mapping[int, Best]:
+            found = best_of_each(
+                [_asked(questions[n], mine) for n, mine in numbers.items()], some,
+                most_rows=most_rows, stop=stop, check=interrupt.check,
+            )  # fmt: skip
+            return dict(zip(numbers, found, strict=True))
+
+        def shift_of(rows: Rows) -> NDArray[np.float64]:
+            """By published runs: a measurement is of whichever stack is open (anchor.py)."""
+            return moved_by_runs(rows, some, works, calibrated).shift
+
+        return best_of_stacks(variants, questions, some, of_variants, shift_of)
+
+    best = memory.best(memory_key(scenario), jobs, search) if memory else search(jobs)
+    runs = moved_by_runs(best, jobs, works, calibrated)
     shift, left = anchor.moved(anchor_of(scenario), runs.of)
     return Found(
         variants=variants,
@@ -119,63 +129,12 @@ def asked_of(scenario: Scenario) -> tuple[tuple[Scenario, Question], ...]:
     return tuple((v, question_of(v)) for v in stack_limits.variants_of(scenario))
 
 
-def memory_key(asked: Sequence[tuple[Scenario, Question]]) -> Hashable:
-    """Under what a SearchMemory keeps what `searched` found."""
-    return tuple((variant.stack, question) for variant, question in asked)
-
-
-def _fastest(
-    variants: Sequence[Scenario],
-    questions: Sequence[Question],
-    jobs: Sequence[Job],
-    *,
-    most_rows: float,
-    stop: Stop,
-) -> Best:
-    """Each job's best layout of all variants asked about it. What one variant reached, the next
-    ones have to beat, so that most of their layouts need not be timed."""
-    is_open = any(not v.cuda_graphs for v in variants)
-    asked = {
-        name: stack_limits.asked_of(variants, name)
-        for name in dict.fromkeys(j.accelerator for j in jobs)
-    }
-    numbers: dict[int, NDArray[np.intp]] = {}
-    answered: dict[Question, set[str]] = {}
-    for n, question in enumerate(questions):
-        # Two stacks with one question, as Megatron-LM and Megatron-Bridge: the first has the jobs.
-        before = answered.get(question, set())
-        names = {a for a, wanted in asked.items() if n in wanted} - before
-        answered[question] = before | names
-        if some := [i for i, j in enumerate(jobs) if j.accelerator in names]:
-            numbers[n] = np.array(some, dtype=np.intp)
-
-    def best(some: dict[int, NDArray[np.intp]]) -> dict[int, Best]:
-        found = best_of_each(
-            [_asked(questions[n], mine) for n, mine in some.items()], jobs,
-            most_rows=most_rows, stop=stop, check=interrupt.check,
-        )  # fmt: skip
-        return dict(zip(some, found, strict=True))
-
-    graphs = {n for n in numbers if is_open and variants[n].cuda_graphs}
-    found = best({n: mine for n, mine in numbers.items() if n not in graphs})
-    reached, waits = np.zeros(len(jobs)), np.zeros(len(jobs))
-    taken: dict[int, Taken] = {}
-    worths: dict[int, NDArray[np.float64]] = {}
-    for n, mine in numbers.items():
-        gain = 1.0
-        if n in graphs:
-            mine, gain = mine[waits[mine] >= WAITS], GRAPHS_GAIN
-            if not len(mine):
-                continue
-            found |= best({n: mine})
-        one = found[n]
-        worths[n] = worth(one.step.tokens_per_s, one.probability_oom)
-        worths[n][worths[n] <= reached[one.job] * gain] = 0.0
-        better = np.flatnonzero(worths[n])
-        reached[one.job[better]] = worths[n][better]
-        waits[one.job[better]] = (one.step.parts["overhead"] / one.step.step_s)[better]
-        taken[n] = Taken(best=one, numbers=mine, targets=mine)
-    return fastest_of(taken, worths, num_jobs=len(jobs))
+def memory_key(scenario: Scenario) -> Hashable:
+    """Under what a SearchMemory keeps what `searched` found: what is asked and, where a stack is
+    chosen, the calibrations, which take the place of published runs."""
+    asked = asked_of(scenario)
+    key = tuple((variant.stack, question) for variant, question in asked)
+    return key if len(asked) == 1 else (key, tuple(sorted(scenario.calibration)))
 
 
 def _asked(question: Question, numbers: NDArray[np.intp]) -> Asked:

@@ -132,7 +132,7 @@ def wait(key: Key) -> None:
 
 def num_searched(scenario: Scenario) -> int:
     """How many accelerators have been searched for what the scenario trains, at any price."""
-    return _memory().num_accelerators(search.memory_key(search.asked_of(scenario)))
+    return _memory().num_accelerators(search.memory_key(scenario))
 
 
 def is_known(key: Key, *, within_s: float) -> bool:

@@ -166,7 +166,8 @@ def _some(of: Traits, runs: MeasuredRuns, run_id: Words, whose: Words) -> Learne
     other = ~same(run_id, runs.run_id) | (run_id == "")[:, None]
     use = other & ~(runs.own & same_user(whose, runs.publication))
     most = min(NEIGHBOURS, len(runs))
-    covariance = _common(of, runs.traits)
+    squares = _squares(of.numbers, runs.traits.numbers)
+    covariance = _common(of, runs.traits, squares)
     at = _largest(np.where(use, covariance, -1.0), most)
     used = np.take_along_axis(use, at, axis=1)
     to_runs = np.where(used, np.take_along_axis(covariance, at, axis=1), 0.0)
@@ -176,15 +177,14 @@ def _some(of: Traits, runs: MeasuredRuns, run_id: Words, whose: Words) -> Learne
     residual = _counted(runs)[at]
     explained = np.clip((weight * to_runs).sum(axis=1) / _known(), 0.0, 1.0)
     weight *= np.clip((explained - GATE[0]) / (GATE[1] - GATE[0]), 0.0, 1.0)[:, None]
-    apart = np.where(other, np.sqrt(_squares(of.numbers, runs.traits.numbers)), np.inf)
+    apart = np.where(other, squares, np.inf)
     in_stack = np.where(same(of.stack, runs.traits.stack), apart, np.inf)
-    nearest = in_stack.min(axis=1, initial=np.inf)
+    nearest = np.sqrt(in_stack.min(axis=1, initial=np.inf))
+    nearest_of_any = np.sqrt(apart.min(axis=1, initial=np.inf))
     return Learned(
         shift=np.round((weight * residual).sum(axis=1), DECIMALS),
         explained=np.round(explained, DECIMALS),
-        distance=np.round(
-            np.where(np.isfinite(nearest), nearest, apart.min(axis=1, initial=np.inf)), DECIMALS
-        ),
+        distance=np.round(np.where(np.isfinite(nearest), nearest, nearest_of_any), DECIMALS),
         at=at,
         weight=weight,
     )
@@ -221,7 +221,7 @@ def _among(runs: MeasuredRuns, at: NDArray[np.intp]) -> Numbers:
     squares = _squares(some.numbers, some.numbers)
     one_stack = IN_STACK**2 * np.exp(-0.5 * squares) * same(some.stack, some.stack)
     nuisance = OF_PUBLICATION**2 + PUBLICATION_SHARE * one_stack
-    common = _common(some, some) + np.where(one, nuisance, 0.0)
+    common = _common(some, some, squares) + np.where(one, nuisance, 0.0)
     found: Numbers = common[place[:, :, None], place[:, None, :]]
     return found
 
@@ -232,13 +232,14 @@ def _known() -> float:
     return shared + (1 - PUBLICATION_SHARE) * IN_STACK**2
 
 
-def _common(a: Traits, b: Traits) -> Numbers:
-    """Covariance of the residuals of runs that do not share their publication."""
+def _common(a: Traits, b: Traits, squares: Numbers) -> Numbers:
+    """Covariance of the residuals of runs that do not share their publication; `squares` of
+    their distances."""
     stack = same(a.stack, b.stack) & (a.stack != "")[:, None]
     family = same(a.family, b.family) & (a.family != "")[:, None]
     kind = a.experts[:, None] == b.experts
     machine = same(a.accelerator, b.accelerator) & same(a.number_format, b.number_format)
-    alike = np.exp(-0.5 * _squares(a.numbers, b.numbers))
+    alike = np.exp(-0.5 * squares)
     return (
         FAMILY_AND_KIND**2 * (family & kind)
         + STACK_AND_TASK**2 * (stack & same(a.task, b.task))

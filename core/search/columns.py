@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -72,4 +74,17 @@ def layouts_of(
         reshard=float(choices.reshard) * one,
         offload_optimizer=places[:, 0],
         offload_params=places[:, 1],
+    )
+
+
+def joined_layouts(parts: Sequence[Layouts]) -> Layouts:
+    """Columns of layouts, one part after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    names = [f.name for f in fields(Layouts)]
+    return Layouts(
+        **{
+            n: np.concatenate([np.asarray(getattr(p, n)) for p in parts] or [np.empty(0)])
+            for n in names
+        }
     )

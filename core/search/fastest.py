@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from core.numeric import as_float
 from core.search.asked import Together
 from core.search.best import Job
 from core.search.bounds import Pipeline, Unit, least_step_s, pipeline, straggling, unit
-from core.search.columns import Floats, Ints
+from core.search.columns import Floats, Ints, joined_layouts
 from core.search.space import Space
 from core.time.step import step
 
@@ -138,19 +138,6 @@ def works_of(together: Together, question: Ints) -> tuple[Workload, Efficiency]:
         one = together.asked[int(question[0])]
         return one.work, one.eff
     return together.at(question)
-
-
-def joined_layouts(parts: Sequence[Layouts]) -> Layouts:
-    """Columns of layouts, one part after the other."""
-    if len(parts) == 1:
-        return parts[0]
-    names = [f.name for f in fields(Layouts)]
-    return Layouts(
-        **{
-            n: np.concatenate([np.asarray(getattr(p, n)) for p in parts] or [np.empty(0)])
-            for n in names
-        }
-    )
 
 
 def fastest_layouts(

@@ -15,8 +15,8 @@ from core.memory.memory import peak_bytes
 from core.memory.offload import host_bytes, work_on
 from core.search.asked import Asked, Together
 from core.search.best import Best, Closest, Job, counts_in, removed_in
-from core.search.columns import Floats, Ints
-from core.search.fastest import Machines, Problem, joined_layouts, works_of
+from core.search.columns import Floats, Ints, joined_layouts
+from core.search.fastest import Machines, Problem, works_of
 from core.search.plan import COUNTED
 from core.time.step import Step, step
 

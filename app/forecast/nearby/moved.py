@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from core.evidence.residual import Learned, MeasuredRuns, Traits, learned, sentence
 from core.evidence.traits import traits
+from core.layout.layouts import Layouts
 from core.layout.workload import Workload
 from core.scenario import Scenario
 from core.search.best import Best, Job
@@ -82,24 +83,32 @@ def what_runs_say(asked: _Asked) -> Learned:
     return learned(asked.of, asked.runs)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Layouts of jobs, each for one of several variants of a scenario."""
+
+    job: NDArray[np.intp]
+    asked: NDArray[np.intp]  # the number of the variant
+    layouts: Layouts
+
+
 def moved_by_runs(
-    best: Best,
+    best: Best | Rows,
     jobs: Sequence[Job],
     asked: Sequence[tuple[Scenario, Workload]],
     calibrated: Collection[str] = (),
 ) -> Moved:
     """What measured runs say about each row of `best`; `asked` are the variants of the scenario
     with their work, in the order of `best.asked`."""
-    rows = len(best.job)
-    parts: list[Learned] = []
     compared: list[Traits] = []
     order: list[NDArray[np.intp]] = []
+    names = np.array([j.accelerator for j in jobs], dtype=np.str_)
+    peaks = np.array([float(np.asarray(j.cluster.peak_flops_per_s)) for j in jobs])
     for number, (variant, work) in enumerate(asked):
         mine = np.flatnonzero(np.asarray(best.asked) == number)
         if not len(mine):
             continue
-        some = [jobs[int(n)] for n in np.asarray(best.job)[mine]]
-        peaks = np.array([float(np.asarray(j.cluster.peak_flops_per_s)) for j in some])
+        job = np.asarray(best.job)[mine]
         known = variant.stack != GENERIC
         same = {
             "family": stacks()[variant.stack].family if known else "",
@@ -107,37 +116,27 @@ def moved_by_runs(
             "precision": variant.precision,
             "task": variant.task,
         }
-        of = traits(
-            work,
-            best.layouts.take(mine),
-            replace(some[0].cluster, peak_flops_per_s=peaks),
-            accelerator=np.array([j.accelerator for j in some], dtype=np.str_),
-            **{name: np.full(len(mine), text) for name, text in same.items()},
+        compared.append(
+            traits(
+                work,
+                best.layouts.take(mine),
+                replace(jobs[int(job[0])].cluster, peak_flops_per_s=peaks[job]),
+                accelerator=names[job],
+                **{name: np.full(len(mine), text) for name, text in same.items()},
+            )
         )
-        parts.append(what_runs_say(_Asked.about(of)))
-        compared.append(of)
         order.append(mine)
-    said = _in_order(parts, order, rows)
-    all_of = reduce(Traits.joined, compared, residuals().traits.take(np.zeros(0, dtype=np.intp)))
-    back = np.argsort(np.concatenate([*order, np.zeros(0, dtype=np.intp)]), kind="stable")
-    own = np.array([jobs[int(n)].accelerator in calibrated for n in best.job], dtype=bool)
+    none = np.zeros(0, dtype=np.intp)
+    back = np.argsort(np.concatenate([*order, none]), kind="stable")
+    of = reduce(Traits.joined, compared, residuals().traits.take(none)).take(back)
+    said = what_runs_say(_Asked.about(of))
+    own = np.isin(names[np.asarray(best.job)], list(calibrated))
     return Moved(
-        of=all_of.take(back),
+        of=of,
         said=said,
         shift=np.where(own, 0.0, said.shift),
         variance_left=np.where(own, 1.0, said.variance_left),
     )
-
-
-def _in_order(parts: Sequence[Learned], order: Sequence[NDArray[np.intp]], rows: int) -> Learned:
-    if not parts:
-        none = np.zeros((rows, 0))
-        return Learned(
-            shift=np.zeros(rows), explained=np.zeros(rows), distance=np.full(rows, np.inf),
-            at=none.astype(np.intp), weight=none,
-        )  # fmt: skip
-    back = np.argsort(np.concatenate(order), kind="stable")
-    return Learned.of_parts(parts).take(back)
 
 
 def scaled(best: Best, shift: Numbers) -> Best:

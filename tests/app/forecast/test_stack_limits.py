@@ -82,12 +82,12 @@ def test_of_the_stacks_that_take_a_job_the_fastest_is_planned_on_each_machine() 
         if not obstacle(asked(**given), name)
     }
     found = answer(asked(**given), top=500)
-    assert {p.stack for p in found.plans} == {"megatron-lm", "megatron-bridge", "maxtext"}
+    assert {p.stack for p in found.plans} == {"megatron-bridge", "maxtext"}
     assert {p.id for p in found.plans} == {i for plans in one_by_one.values() for i in plans}
     for plan in found.plans:
         others = [plans[plan.id] for plans in one_by_one.values() if plan.id in plans]
-        by_model = [sum(p.step_s.values()) * exp(p.nearby.moved_log) for p in (plan, *others)]
-        assert by_model[0] == pytest.approx(min(by_model))  # before what measured runs say
+        shown = [sum(p.step_s.values()) for p in (plan, *others)]  # after what measured runs say
+        assert shown[0] == pytest.approx(min(shown))
         assert case_of(asked(**given), plan).moved == pytest.approx(exp(-plan.nearby.moved_log))
 
 

@@ -119,10 +119,10 @@ def test_what_the_forecast_assumes_is_a_flag_of_the_file(run):
 
 
 def test_the_file_of_the_stack_that_the_plan_has_needs_no_name(run):
-    _, bridge, _ = run(*EXPORT, "--to", "megatron-bridge", "--stack", "megatron-bridge")
+    _, megatron, _ = run(*EXPORT, "--to", "megatron", "--stack", "megatron-lm")
     status, out, err = run(*EXPORT)
     assert (status, err) == (0, "")
-    assert out == bridge
+    assert out == megatron
 
 
 def test_a_file_of_a_stack_is_of_a_plan_for_that_stack(run):

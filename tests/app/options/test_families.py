@@ -34,7 +34,7 @@ def test_each_family_has_a_layout_of_its_own(of_8b):
     assert each["TP + PP"].stacks
     of = {f.stack for f in fitting}  # the stack was left open: Megatron-LM has no ZeRO-3
     assert plan.stack in of
-    assert each["ZeRO-3"].stack != plan.stack == "megatron-bridge"
+    assert each["ZeRO-3"].stack != plan.stack == "megatron-lm"
 
 
 def test_a_family_that_is_out_says_why(of_8b):

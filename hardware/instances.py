@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from core.errors import FactError, ScenarioError, shown
@@ -111,6 +111,7 @@ def _by_key() -> dict[tuple[str, str], Instance]:
     return {_key(i.provider, i.instance_type): i for i in instances()}
 
 
+@lru_cache(maxsize=4096)  # asked for every offer of every answer
 def find_instance(provider: str, instance_type: str) -> Instance | None:
     """The machine with this provider and type, or None: most marketplaces use other names."""
     return _by_key().get(_key(provider, instance_type))

@@ -135,9 +135,8 @@ def here(spec: Spec, place: Place | None) -> Spec:
 
 def places(points: pd.DataFrame) -> dict[str, Place]:
     """The position of each plan in the chart of `pareto`, by the plan's id."""
-    in_unit = points.assign(days=points["days"] * unit_of(points["days"]).per_day)
-    rows = _rows(_rounded(in_unit))
-    at = ({"days": row["days"], "usd": row["usd"]} for row in rows)
+    days = _shown(points["days"] * unit_of(points["days"]).per_day)
+    at = ({"days": d, "usd": u} for d, u in zip(days, _shown(points["usd"]), strict=True))
     return dict(zip(points["id"], at, strict=True))
 
 
@@ -161,8 +160,12 @@ def _rounded(points: pd.DataFrame) -> pd.DataFrame:
             points["num_gpus"], points["accelerator"], points["provider"], kind, own, strict=True
         )
     ]
-    digits = {c: [float(f"{v:.4g}") for v in points[c]] for c in ("days", "usd")}
-    return points.assign(machine=machine, **digits)
+    return points.assign(machine=machine, days=_shown(points["days"]), usd=_shown(points["usd"]))
+
+
+def _shown(numbers: pd.Series) -> list[float]:
+    """Numbers rounded to what a screen can show."""
+    return [float(f"{v:.4g}") for v in numbers.tolist()]
 
 
 @lru_cache(maxsize=KEPT)

@@ -23,7 +23,7 @@ from core.search.space import Space
 from core.time.step import step
 
 CHUNK_ROWS = 64_000  # columns of them stay in the processor's cache
-TIMED_FIRST = (4, 64)  # rows of a job with the lowest bounds: the fastest prunes the rest
+TIMED_FIRST = (4, 32, 256)  # rows of a job with the lowest bounds: the fastest prunes the rest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

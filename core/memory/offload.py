@@ -66,6 +66,8 @@ def least_host_s(work: Workload, lay: Layouts, eff: Efficiency) -> Numeric:
     )
     # Embedding and head may have fewer bytes of state per parameter; they have no experts.
     ends = params.ends / np.where(sharded, params.dense_shards, 1.0)
-    moved = (owned - ends) * step_bytes_per_param(state_bytes=work.optimizer_state_bytes)
+    moved = (owned - ends) * step_bytes_per_param(
+        state_bytes=work.optimizer_state_bytes, weight_bytes=eff.own_weight_bytes
+    )
     on_host = np.asarray(lay.offload_optimizer) > 0
     return np.where(on_host, moved * work.trained_fraction / eff.host_bytes_per_s, 0.0)

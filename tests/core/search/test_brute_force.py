@@ -230,6 +230,22 @@ def test_no_step_is_shorter_than_its_bound(job, level):
     assert 0 < bound <= took
 
 
+def test_the_bound_of_an_offloaded_step_counts_the_weights_that_its_stack_has():
+    """Where all of training is 16-bit, an update moves fewer bytes, on the host too."""
+    work = workload(LLAMA_8B, global_batch_size=64)
+    for own in (2.0, 4.0):
+        eff = replace(GENERIC, own_weight_bytes=own)
+        lay, _ = candidates(
+            model=work.model, seq_len=4096, global_batch_size=64, num_gpus=16, gpus_per_node=8,
+            scale_up_domain=8, choices=replace(FREE, shardings=("zero3",)),
+        )  # fmt: skip
+        away = lay.take(np.flatnonzero(np.asarray(lay.offload_optimizer) > 0)[:40])
+        took = step(work_on(work, away), away, CLUSTER, eff)
+        host_s = np.asarray(least_host_s(work, away, eff))
+        assert (host_s > 0.5 * took.parts["optimizer"]).all()
+        assert (host_s <= took.parts["optimizer"] * (1 + 1e-9)).all()
+
+
 def test_the_bound_is_of_use():
     """Of a dense model on its winner the bound leaves out little; else it would prune nothing."""
     work = workload(LLAMA_70B, seq_len=8192.0, global_batch_size=1024)

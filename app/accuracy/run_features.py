@@ -132,6 +132,7 @@ def features(
             _flag(inputs.token_drop[i], habit(stack, "token_drop", year) == ON)
         ),
         "document_tokens": _document_tokens(inputs, i, stack),
+        "recomputed_layers": _recomputed_layers(inputs, i),
         "expert_imbalance": BALANCES.get(
             word(inputs, i, "router_balance", tuple(BALANCES), stack), nan
         ),
@@ -149,11 +150,7 @@ def features(
 
 
 def reported(inputs: RunInputs, i: int, eff: Efficiency, stack: Stack) -> Efficiency:
-    """The profile with what a row says about its weights, about the layers that are computed again
-    and about its printed peak of memory."""
-    if some := SOME_LAYERS.match(str(inputs.recompute_detail[i])):
-        again, layers = (float(n) for n in some.groups())
-        eff = replace(eff, full_recompute=eff.full_recompute * min(again / max(layers, 1.0), 1.0))
+    """The profile with what a row says about its weights and about its printed peak of memory."""
     measure = str(inputs.memory_measure[i])
     if measure in MEASURES:
         eff = replace(
@@ -186,6 +183,14 @@ def _document_tokens(inputs: RunInputs, i: int, stack: Stack) -> float:
         return nan
     given = float(inputs.avg_tokens[i])
     return PACKED_TOKENS if np.isnan(given) else given
+
+
+def _recomputed_layers(inputs: RunInputs, i: int) -> float:
+    """Share of the layers that are computed again, where a row prints how many of how many. No
+    fraction of the software, which a fit would overwrite."""
+    some = SOME_LAYERS.match(str(inputs.recompute_detail[i]))
+    again, layers = (1.0, 1.0) if some is None else (float(n) for n in some.groups())
+    return min(again / max(layers, 1.0), 1.0)
 
 
 def _flag(given: float, usual: bool) -> bool:

@@ -38,6 +38,7 @@ class Workload:
     paged_optimizer: Bools = False  # states wait on the host and are updated on the device
     offload_params: Numeric = NOWHERE
     offloads_activations: Numeric = 0.0  # share of kept activations that waits on the host
+    recomputed_layers: Numeric = 1.0  # share of the layers that full recompute is of
     # Adapters (core/model/adapters.py)
     adapters: Bools = False  # the base is frozen
     trained_fraction: Numeric = 1.0  # trained parameters over those of the model

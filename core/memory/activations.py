@@ -133,13 +133,15 @@ def layer_kept(
     expert_load: Numeric = 1.0,
     routed_copies: Numeric = 1.0,
     of_adapters: Numeric = 0.0,
+    recomputed_layers: Numeric = 1.0,
 ) -> LayerKept:
     """What one layer keeps under a recompute mode.
 
     The input is kept once by every mode. `copies` is what a stack keeps of the rest over the
     operator count; selective recompute drops the score matrix where there is one, else it
     keeps `selective_kept` of the rest. Named modules drop what `module_bytes_per_token` counts.
-    `of_adapters` are bytes that adapters keep beside it.
+    `of_adapters` are bytes that adapters keep beside it. Full recompute is of the share
+    `recomputed_layers`: the result is the mean of the layers.
     """
     shape = {"tokens": tokens, "tp": tp, "sequence_parallel": sequence_parallel}
     entry = input_bytes(model, **shape)
@@ -150,7 +152,8 @@ def layer_kept(
     whole = entry + inner + scores
     share = np.where(np.asarray(kept_scores_of) > 0, 1.0, selective_kept)
     kind = np.asarray(recompute)
-    kept = np.where(kind >= FULL, entry, np.where(kind == SELECTIVE, entry + share * inner, whole))
+    full = entry + (1 - np.asarray(recomputed_layers)) * (whole - entry)
+    kept = np.where(kind >= FULL, full, np.where(kind == SELECTIVE, entry + share * inner, whole))
     if np.any((kind == NORM_ACT) | (kind == MLP)):
         norms, light, mlp = module_bytes_per_token(model, expert_load, routed_copies)
         shards = np.where(np.asarray(sequence_parallel) > 0, tp, 1)

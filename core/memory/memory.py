@@ -208,6 +208,7 @@ def one_layer(work: Workload, lay: Layouts, eff: Efficiency) -> LayerKept:
         expert_load=expert_load(work, ep=lay.ep),
         routed_copies=eff.routed_copies,
         of_adapters=adapter_bytes(work, lay),
+        recomputed_layers=work.recomputed_layers,
     )
 
 

@@ -37,12 +37,19 @@ SELECTIVE, NORM_ACT, MLP, FULL = (
 OPERATORS, OF_CORE, OF_NORM_ACT, OF_MLP = 10, 1, 3, 3
 
 
-def repeated_share(lay: Layouts, model: Transformer, one: LayerSeconds, eff: Efficiency) -> Numeric:
+def repeated_share(
+    lay: Layouts,
+    model: Transformer,
+    one: LayerSeconds,
+    eff: Efficiency,
+    *,
+    of_layers: Numeric = 1.0,
+) -> Numeric:
     """Share of the forward pass of a layer that backward repeats.
 
-    Full: all but the last layer's, by measured runs. Selective: what was measured of a policy by
-    operators, or the attention core where a stack means that [K23]. Norms and activations, and the
-    MLP or the experts: by their own operators [M26].
+    Full: all but the last layer's, by measured runs, of the share `of_layers`. Selective: what was
+    measured of a policy by operators, or the attention core where a stack means that [K23]. Norms
+    and activations, and the MLP or the experts: by their own operators [M26].
     """
     forward_s = (
         one.matmul_forward + one.experts_forward + one.attention_forward + one.memory_bound_forward
@@ -60,12 +67,12 @@ def repeated_share(lay: Layouts, model: Transformer, one: LayerSeconds, eff: Eff
         light, mlp = light_s / forward_s, mlp_s / forward_s
     return np.where(
         kind >= FULL,
-        eff.full_recompute,
+        eff.full_recompute * np.asarray(of_layers),
         np.select([kind == SELECTIVE, kind == NORM_ACT, kind == MLP], [selective, light, mlp], 0.0),
     )
 
 
-def launched_share(recompute: Numeric, eff: Efficiency) -> Numeric:
+def launched_share(recompute: Numeric, eff: Efficiency, *, of_layers: Numeric = 1.0) -> Numeric:
     """Share of the launches of a forward pass that backward repeats: of modules, their operators
     among those of a layer [M26]."""
     kind = np.asarray(recompute)
@@ -75,21 +82,23 @@ def launched_share(recompute: Numeric, eff: Efficiency) -> Numeric:
         [kind == SELECTIVE, kind == NORM_ACT, kind == MLP],
         [selective, OF_NORM_ACT / OPERATORS, OF_MLP / OPERATORS], 0,
     )  # fmt: skip
-    return np.where(kind >= FULL, eff.full_recompute, modules)
+    return np.where(kind >= FULL, eff.full_recompute * np.asarray(of_layers), modules)
 
 
 def repeated_collectives(
-    recompute: Numeric, model: Transformer
+    recompute: Numeric, model: Transformer, *, of_layers: Numeric = 1.0
 ) -> tuple[Numeric, Numeric, Numeric]:
     """Share of the forward pass's collectives that is repeated: of tensor, context and expert
     parallelism. The MLP has one of the two pairs of tensor parallelism, and all of the experts'."""
-    full = np.where(np.asarray(recompute) >= FULL, 1.0, 0.0)
+    full = np.where(np.asarray(recompute) >= FULL, of_layers, 0.0)
     mlp = np.where(np.asarray(recompute) == MLP, 1.0, 0.0)
     dense = np.where(is_moe(model), 0.0, 0.5)  # experts are not cut by tensor parallelism
     return full + mlp * dense, full, full + mlp
 
 
-def repeated_flops_per_token(model: Transformer, seq_len: Numeric, recompute: Numeric) -> Numeric:
+def repeated_flops_per_token(
+    model: Transformer, seq_len: Numeric, recompute: Numeric, *, of_layers: Numeric = 1.0
+) -> Numeric:
     """Model FLOPs per token that recompute repeats, which HFU counts: the layers' forward if full,
     the attention core if selective [K23], the matrices of MLPs and active experts; what norms and
     activations are is not counted."""
@@ -97,7 +106,7 @@ def repeated_flops_per_token(model: Transformer, seq_len: Numeric, recompute: Nu
     active = np.add(model.experts_per_token, model.num_shared_experts) * num_moe_layers(model)
     mlp = active * expert_matrix_params(model)
     mlp = 2 * (mlp + num_dense_mlp_layers(model) * mlp_matrix_params(model))
-    layers = forward_flops_per_token(model, seq_len) - head_flops_per_token(model)
+    layers = of_layers * (forward_flops_per_token(model, seq_len) - head_flops_per_token(model))
     core = attention_score_flops_per_token(model, seq_len)
     return np.select([kind >= FULL, kind == SELECTIVE, kind == MLP], [layers, core, mlp], 0.0)
 

@@ -75,7 +75,8 @@ def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Ste
     one = layer_seconds(work, lay, cluster, eff)
     layers = layers_of_largest_stage(num_layers=work.model.num_layers, pp=lay.pp)
     m = np.asarray(lay.num_microbatches, dtype=float)
-    repeated = repeated_share(lay, work.model, one, eff)
+    some = work.recomputed_layers
+    repeated = repeated_share(lay, work.model, one, eff, of_layers=some)
     forward_s = (
         one.matmul_forward + one.experts_forward + one.attention_forward + one.memory_bound_forward
     )
@@ -98,7 +99,8 @@ def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Ste
     launches = kernels.launches(work.model, eager=eager) * np.asarray(eff.host_s)
     host_s = parts_left * (launches + adapters + hooks + routed)
     host_s = np.where(graphs >= 1, 0.0, host_s * work.host_slowdown)
-    waiting = _host_bound(layer_s, host_s, launched_share(lay.recompute, eff), eff)
+    again = launched_share(lay.recompute, eff, of_layers=some)
+    waiting = _host_bound(layer_s, host_s, again, eff)
     inside = _inside_layer(work, lay, cluster, eff, one, waiting)
     per_layer = layer_s + waiting + inside.tp + inside.cp + inside.ep
     # Only the interleaved schedule has other chunks to run meanwhile (arXiv:2104.04473).
@@ -169,7 +171,9 @@ def _inside_layer(
     """Exposed communication of tensor, context and expert parallelism. Full recompute repeats the
     share of the forward pass: 2 of 4 all-reduces, 1 of 3 passes of keys and values, 2 of 4
     all-to-alls."""
-    tp_again, cp_again, ep_again = repeated_collectives(lay.recompute, work.model)
+    tp_again, cp_again, ep_again = repeated_collectives(
+        lay.recompute, work.model, of_layers=work.recomputed_layers
+    )
     cp, cp_hidden = _overlapped(
         traffic.context_parallel_s(work, lay, cluster, eff) * (1 + cp_again / 3),
         one.attention_forward * (1 + cp_again) + one.attention_backward + waiting,
@@ -367,7 +371,9 @@ def _utilisation(
     forward = np.asarray(forward_flops_per_token(work.model, work.seq_len))
     # Frozen weights have no weight gradient: adapters run two forwards' worth, not three.
     flops = forward * np.where(work.adapters, 2.0, 3.0)
-    repeated = repeated_flops_per_token(work.model, work.seq_len, lay.recompute)
+    repeated = repeated_flops_per_token(
+        work.model, work.seq_len, lay.recompute, of_layers=work.recomputed_layers
+    )
     return Step(
         parts=columns,
         step_s=step_s,

@@ -121,8 +121,8 @@ def test_a_feature_of_the_software_never_slows_a_run_down_and_speeds_some_up(col
 
 
 def test_recompute_of_some_layers_costs_their_share():
-    """The collectives are repeated as for all layers, so the share is a little more; where the host
-    is what takes the time, a little less."""
+    """Their collectives, too. Where the host takes part of the time, or communication hides behind
+    what is repeated, the share is another by a little."""
 
     def seconds(recompute, detail=""):
         words = {"recompute": recompute, "recompute_detail": detail, "offload": "none"}
@@ -131,8 +131,9 @@ def test_recompute_of_some_layers_costs_their_share():
 
     none, some, full = seconds("none"), seconds("full", "20 of 80 layers"), seconds("full")
     share = (some - none) / (full - none)
-    assert share.min() > 0.249
-    assert share.max() < 0.6
+    assert np.median(share) == pytest.approx(0.25, abs=1e-6)
+    assert share.min() > 0.24
+    assert share.max() < 0.26
 
 
 @pytest.mark.parametrize("date", ["2024-06", "2026-06"])

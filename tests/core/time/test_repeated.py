@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 
 from core.layout.layouts import RECOMPUTE
 from core.memory.activations import layer_kept, module_bytes_per_token
+from core.memory.memory import one_layer
 from core.time.layer import layer_seconds
 from core.time.repeated import repeated_flops_per_token, repeated_share
+from core.time.step import step
 from tests.made_up.jobs import (
     CLUSTER,
     DEEPSEEK_V3,
@@ -60,6 +64,22 @@ def test_latents_are_expanded_again_and_experts_activations_are_not_kept():
 
 def test_a_dense_model_without_latents_has_nothing_light_to_drop():
     assert kept("norm_act", LLAMA_8B) == kept("none", LLAMA_8B)
+
+
+@pytest.mark.parametrize("model", [LLAMA_8B, DEEPSEEK_V3])
+def test_full_recompute_of_a_quarter_of_the_layers_costs_and_frees_a_quarter(model):
+    lay = layout(recompute="full", tp=2, ep=8 if model is DEEPSEEK_V3 else 1)
+    eff = replace(IDEAL, full_recompute=0.8)
+    none, some, all_ = (
+        step(workload(model, recomputed_layers=n), lay, CLUSTER, eff).parts for n in (0, 0.25, 1)
+    )
+    for part in ("recompute", "tp_exposed", "ep_exposed"):
+        more = all_[part] - none[part]
+        assert some[part] - none[part] == pytest.approx(more / 4)
+    assert all_["recompute"] > 0 == none["recompute"]
+    of = {n: one_layer(workload(model, recomputed_layers=n), lay, eff) for n in (0, 0.25, 1)}
+    assert of[0].kept == of[0].whole
+    assert of[0.25].whole - of[0.25].kept == pytest.approx((of[1].whole - of[1].kept) / 4)
 
 
 @given(job=jobs())

@@ -32,7 +32,7 @@ from app.accuracy.run_words import (
 )
 from core.errors import RuncastError
 from core.evidence.inference import least_recompute, with_least_offload, with_paged_optimizer
-from core.evidence.uncertainty import Circumstances, doublings
+from core.evidence.uncertainty import OF_STEP, Circumstances, doublings
 from core.layout.layouts import RECOMPUTE, SEARCHED_RECOMPUTE, Layouts
 from core.layout.precision import PRECISIONS
 from core.layout.workload import Workload
@@ -225,7 +225,8 @@ def _row(
             "unmeasured": float(chip.matmul_flops_per_s is None),
             "unseen_accelerator": float(chip.name not in measured_accelerators()),
             "doublings": float(np.asarray(doublings(inputs.num_gpus[i]))),
-            "network_guessed": 0.0,  # these runs were measured on real clusters
+            "network_guessed": float(multi_node and not network_known),
+            **dict.fromkeys(OF_STEP, 0.0),
             "experts": float(np.asarray(facts.transformer.num_experts) > 0),
             "adapters": float(work.adapters),
         },

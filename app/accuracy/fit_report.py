@@ -16,6 +16,7 @@ from app.accuracy.choices import regrets
 from app.accuracy.closeness import closeness
 from app.accuracy.fit import Outcome, Result, refit
 from app.accuracy.fit_columns import Sample, samples
+from app.accuracy.predict import circumstances_of
 from app.document.blocks import Section
 from app.document.table import Table, plain
 from core.errors import unknown_name
@@ -67,7 +68,7 @@ def figures(result: Result, today: dt.date) -> Iterator[tuple[str, str, Measured
     """Rows of (split, measure, figure). Repeats of one configuration count once."""
     table = profiles(result.entries)
     runs, memory = (sample.columns for sample in samples(table))
-    known = runs.circumstances
+    known = circumstances_of(runs)
     sigma = uncertainty.throughput_sigma(runs.efficiency, known)
     memory_sigma = uncertainty.memory_sigma(memory.efficiency, memory.circumstances)
     unknown = uncertainty.throughput_sigma(table[GENERIC], uncertainty.unknown(known))

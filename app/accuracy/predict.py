@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,10 @@ from core.evidence.inference import total
 from core.evidence.own_runs import OwnRuns, said_by_own
 from core.evidence.residual import SMALLEST_SHIFT, MeasuredRuns, Traits, learned, sentence
 from core.evidence.traits import traits
+from core.machine.cluster import Cluster
 from core.memory.memory import peak_bytes, unreported_bytes
 from core.numeric import Numeric
-from core.time.step import step
+from core.time.step import Step, step
 from core.units import GIB
 from hardware.efficiency import stack_of
 from hardware.habits.unnamed import built_on
@@ -173,9 +174,28 @@ def own_runs(
 
 def tokens_per_s_per_gpu(found: Columns) -> NDArray[np.float64]:
     """P50 throughput of every row; NaN where the accelerator lacks the precision."""
+    return _step(found, found.cluster).tokens_per_s_per_gpu
+
+
+def _step(found: Columns, cluster: Cluster) -> Step:
     with np.errstate(invalid="ignore"):
-        one = step(found.work, found.layouts, found.cluster, found.efficiency)
-    return one.tokens_per_s_per_gpu
+        return step(found.work, found.layouts, cluster, found.efficiency)
+
+
+def circumstances_of(found: Columns) -> uncertainty.Circumstances:
+    """What widens the intervals of throughput, with what the parts of the steps add. A network that
+    a row does not state may be half of what is assumed."""
+    now, guessed = _step(found, found.cluster), np.asarray(found.circumstances.network_guessed) > 0
+    at_half = np.zeros(guessed.shape)
+    if guessed.any():
+        rows = np.flatnonzero(guessed)
+        some = found.take(rows)
+        rate = np.asarray(some.cluster.scale_out_bytes_per_s) / 2
+        half = _step(some, replace(some.cluster, scale_out_bytes_per_s=rate))
+        with np.errstate(invalid="ignore"):
+            at_half[rows] = np.log(half.step_s / now.step_s[rows])
+    with np.errstate(invalid="ignore"):
+        return uncertainty.of_step(found.circumstances, parts_s=now.parts, at_half_network=at_half)
 
 
 def reported_memory_bytes(found: Columns) -> NDArray[np.float64]:
@@ -198,7 +218,7 @@ def _forecast(
 ) -> dict[str, Numeric]:
     """The numbers of `Predictions`. Memory is what the stack reports, except for running out."""
     p50, gib = tokens_per_s_per_gpu(found) * np.exp(shift), reported_memory_bytes(found) / GIB
-    sigma = uncertainty.throughput_sigma(found.efficiency, found.circumstances)
+    sigma = uncertainty.throughput_sigma(found.efficiency, circumstances_of(found))
     sigma = sigma * np.sqrt(variance_left)
     memory_sigma = uncertainty.memory_sigma(found.efficiency, found.circumstances)
     return {

@@ -12,7 +12,7 @@ from app.explain.explained import Setting, row_of, setting_of
 from app.forecast.search import best_of
 from core.evidence import uncertainty
 from core.evidence.uncertainty import Circumstances
-from core.explain.explain import record_of
+from core.explain.explain import evaluate, record_of
 from core.explain.sensitivity import CHANGE, JOB, MACHINE, Effect, Unknown, sensitivities, unknowns
 from core.money import cost as money_cost
 from core.scenario import Scenario
@@ -90,8 +90,21 @@ def _unknowns(setting: Setting, plan: Plan) -> tuple[Unknown, ...]:
         doublings=float(uncertainty.doublings(plan.num_gpus)),
         network_guessed=float(plan.num_nodes > 1 and not machine.network_known),
     )
+    parts_s, half = _timed(setting, plan)
+    guessed = bool(known.network_guessed)
+    known = uncertainty.of_step(known, parts_s=parts_s, at_half_network=half if guessed else 0.0)
     left = 1.0 if plan.nearby is None else plan.nearby.variance_left
     return unknowns(eff, known, variance_left=left)
+
+
+def _timed(setting: Setting, plan: Plan) -> tuple[dict[str, float], float]:
+    """The parts of the plan's step, and the log of the step at half its network over the step."""
+    case, lay = setting.case, row_of(setting, plan.layout)
+    network = np.asarray(case.place.cluster.scale_out_bytes_per_s)
+    half = replace(case.place.cluster, scale_out_bytes_per_s=network / 2)
+    now, then = evaluate(case, lay), evaluate(case, lay, cluster=half)
+    parts_s = {name: float(v[0]) for name, v in now.parts_s.items()}
+    return parts_s, float(np.log(then.step_s[0] / now.step_s[0]))
 
 
 def searched_again(scenario: Scenario, plan: Plan) -> tuple[Again, ...]:

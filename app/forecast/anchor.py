@@ -14,12 +14,15 @@ from app.forecast.nearby.moved import moved_by_runs
 from app.forecast.training import Question
 from app.scenario.layout import parse_layout
 from core.errors import ScenarioError
+from core.evidence import uncertainty
 from core.evidence.own_runs import OwnRuns, check_measured, said_by_own
 from core.evidence.residual import SCALES, Traits
 from core.layout.layouts import Choices, Layouts
 from core.model.transformer import forward_flops_per_token
+from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.best import Best, Job
+from core.time.step import step
 
 ANY_MEMORY_BYTES = 1e18  # the measured run did fit
 MEMORY_SIGMA = 0.01  # so that the memory forecast rejects hardly any layout
@@ -36,6 +39,7 @@ class Anchor:
     runs: OwnRuns  # one row
     predicted: float  # tokens/s per GPU
     throughput_sigma: float  # of the forecast, before the measurement
+    at_half_network: float  # log of the step at half the network over the step
 
 
 def anchor_of(scenario: Scenario, question: Question, search: Search) -> Anchor | None:
@@ -73,6 +77,12 @@ def anchor_of(scenario: Scenario, question: Question, search: Search) -> Anchor 
     named = [replace(job, accelerator=chip.name)]
     runs = moved_by_runs(found, named, [(scenario, work)], calibrations.chosen(scenario))
     predicted = float(found.step.tokens_per_s_per_gpu[0] * np.exp(runs.shift[0]))
+    rate = np.asarray(cluster.scale_out_bytes_per_s) / 2
+    half = replace(cluster, scale_out_bytes_per_s=rate)
+    at_half = step(question.work, found.layouts, half, question.eff)
+    width = uncertainty.narrowed(question.eff, runs.variance_left[0])
+    parts_s = {p: v[0] for p, v in found.step.parts.items()}
+    of_its_step = uncertainty.of_step(uncertainty.Circumstances(), parts_s=parts_s)
     blank = np.array([""])
     return Anchor(
         layouts=found.layouts,
@@ -84,9 +94,8 @@ def anchor_of(scenario: Scenario, question: Question, search: Search) -> Anchor 
             open_layout=np.array([any(k not in layout for k in SETTLED)]),
         ),
         predicted=predicted,
-        throughput_sigma=float(
-            np.asarray(question.eff.throughput_sigma) * np.sqrt(runs.variance_left[0])
-        ),
+        throughput_sigma=as_float(uncertainty.throughput_sigma(width, of_its_step)),
+        at_half_network=float(np.log(at_half.step_s[0] / found.step.step_s[0])),
     )
 
 

@@ -14,7 +14,7 @@ from app.forecast.machines import Machine, as_known, unpriced_machine
 from app.forecast.search import best_of, host_memory, job_of
 from app.forecast.stack_limits import software
 from app.forecast.training import Question, question_of
-from core.evidence.uncertainty import probability_above
+from core.evidence.uncertainty import Circumstances, of_step, probability_above, throughput_sigma
 from core.explain.explain import record_of
 from core.layout.layouts import RULES
 from core.machine.cluster import cluster_of
@@ -117,6 +117,8 @@ def _forecast(
         return _miss(best)
     need = sum(float(v[0]) for v in best.memory.values())
     limit = as_float(job.cluster.memory_bytes)
+    parts_s = {p: float(v[0]) for p, v in best.step.parts.items()}
+    known = of_step(Circumstances(), parts_s=parts_s)
     on_host = _on_host(best, question)
     if on_host > host > 0:  # if no source states the host's memory, it is assumed to suffice
         return Miss(host_bytes=on_host, host_limit_bytes=host)
@@ -124,9 +126,9 @@ def _forecast(
         scenario=scenario,
         layout=record_of(best.layouts, 0),
         step_s=float(best.step.step_s[0]),
-        parts_s={p: float(v[0]) for p, v in best.step.parts.items()},
+        parts_s=parts_s,
         tokens_per_s=float(best.step.tokens_per_s[0]),
-        throughput_sigma=as_float(question.eff.throughput_sigma),
+        throughput_sigma=as_float(throughput_sigma(question.eff, known)),
         mfu=float(best.step.mfu[0]),
         need_bytes=need,
         limit_bytes=limit,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.document import format as fmt
 from app.document import vocabulary
+from app.forecast.half_network import at_half
 from app.forecast.machines import GIVEN, Machine
 from app.forecast.search import Found, host_memory
 from app.forecast.training import habits_of
@@ -153,7 +155,7 @@ def sigmas(rows: Sequence[Row], found: Found) -> NDArray[np.float64]:
     """Width of the forecast of tokens per second of each row."""
     at = np.array([r.best_row for r in rows], dtype=np.intp)
     asked = found.best.asked[at]
-    left = np.sqrt(np.asarray(found.variance_left, dtype=float)[at])
+    left = np.asarray(found.variance_left, dtype=float)[at]
     gaps = {id(m): _gaps(m) for m in {id(r.machine): r.machine for r in rows}.values()}
     unmeasured, unseen, guessed = np.array([gaps[id(r.machine)] for r in rows], dtype=float).T
     known = uncertainty.Circumstances(
@@ -162,11 +164,13 @@ def sigmas(rows: Sequence[Row], found: Found) -> NDArray[np.float64]:
         doublings=uncertainty.doublings(np.array([r.num_gpus for r in rows], dtype=float)),
         network_guessed=guessed * np.array([r.num_nodes > 1 for r in rows]),
     )
+    parts_s = {p: np.asarray(v)[at] for p, v in found.best.step.parts.items()}
+    half = np.log(at_half(found, rows))
+    known = uncertainty.of_step(known, parts_s=parts_s, at_half_network=half)
     widths = np.zeros(at.shape)
     for number in np.unique(asked).tolist():
         eff = found.questions[number].eff
-        narrowed = replace(eff, throughput_sigma=eff.throughput_sigma * left)
-        of_stack = uncertainty.throughput_sigma(narrowed, known)
+        of_stack = uncertainty.throughput_sigma(uncertainty.narrowed(eff, left), known)
         widths = np.where(asked == number, of_stack, widths)
     return widths
 

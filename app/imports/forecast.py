@@ -99,7 +99,7 @@ def too_large(scenario: Scenario, layout: str, measured: float) -> Run:
         raise ScenarioError("There is no forecast of that layout.")
     machine = machines.unpriced_machine(gpu, asked)
     across = num_gpus > machine.offer.gpu_count and not machine.network_known
-    network = efficiency(software(asked)).network_sigma
+    network = efficiency(software(asked)).half_network_sigma * found.at_half_network
     sigma = uncertainty.quadrature(found.throughput_sigma, network if across else 0.0)
     return Run(
         plan_id="",

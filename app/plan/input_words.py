@@ -62,9 +62,12 @@ UNKNOWNS = {
     "unmeasured_sigma": "the accelerator, whose matmul nobody measured",
     "unseen_accelerator_sigma": "the accelerator, of which no published run was fitted",
     "scale_sigma": "more GPUs than any published run that was fitted",
-    "network_sigma": "the network between instances, which is a guess",
+    "network_sigma": "congestion of a network that is a guess",
     "experts_sigma": "routed experts",
     "adapters_sigma": "adapters (LoRA)",
+    "host_time_sigma": "how long a step waits for its host",
+    "bandwidth_sigma": "how long a step passes over memory",
+    "half_network_sigma": "the network between instances, which is a guess",
 }
 
 

@@ -13,7 +13,7 @@ from app.provenance.of_facts import (
     of_scenario,
 )
 from app.provenance.record import Record, record, undated
-from core.evidence.uncertainty import Z_90, doublings
+from core.evidence.uncertainty import OF_MODEL, Z_90, Circumstances, doublings, of_step
 from core.model.transformer import (
     attention_score_flops_per_token,
     forward_flops_per_token,
@@ -122,8 +122,6 @@ def sigma_record(case: Case) -> Record:
         "unmeasured_sigma": not (m.accelerator.matmul_flops_per_s or "matmul" in m.measured),
         "unseen_accelerator_sigma": m.accelerator.name not in measured_accelerators()
         and not m.measured >= {"matmul", "attention", "memory", "elementwise"},
-        "network_sigma": case.plan.num_nodes > 1
-        and not (m.network_known or "scale_out" in m.measured),
     }
     terms = [*fractions(stack, *(name for name, holds in causes.items() if holds))]
     if (beyond := as_float(doublings(float(case.plan.num_gpus)))) > 0:
@@ -131,6 +129,7 @@ def sigma_record(case: Case) -> Record:
             record("scale_sigma", "More GPUs than any published run",
                    beyond * as_float(case.eff.scale_sigma), "", topic="Interval",
                    inputs=fractions(stack, "scale_sigma")))  # fmt: skip
+    terms += _of_step(case)
     others = sum((t.value or 0.0) ** 2 for t in terms)
     own = record(
         "stack_sigma", "Forecast error of this stack and task", max(value**2 - others, 0.0) ** 0.5,
@@ -146,6 +145,27 @@ def sigma_record(case: Case) -> Record:
         "throughput_sigma", "Width of the speed forecast (log)", value, "", topic="Interval",
         formula=f"sqrt({' + '.join(f'{t.key}^2' for t in inputs)})", inputs=inputs,
     )  # fmt: skip
+
+
+def _of_step(case: Case) -> list[Record]:
+    """What the parts of the step add to the width, and the speed of a network that is a guess."""
+    known = of_step(Circumstances(), parts_s=case.plan.step_s)
+    causes = [
+        ("host_time_sigma", "How long the step waits for its host", known.waits_for_host),
+        ("bandwidth_sigma", "How long it passes over memory", known.passes_over_memory),
+    ]
+    if (half := case.plan.at_half_network) is not None:
+        slower = log(case.plan.tokens_per_s.p50 / half.tokens_per_s)
+        causes.append(("half_network_sigma", "The network, which may be half of it", slower))
+    left = 1.0 if case.plan.nearby is None else case.plan.nearby.variance_left
+    return [
+        record(name, label,
+               as_float(times) * as_float(getattr(case.eff, name))
+               * (left**0.5 if name in OF_MODEL else 1.0), "", topic="Interval",
+               inputs=fractions(case.scenario.stack, name))
+        for name, label, times in causes
+        if as_float(times) > 0
+    ]  # fmt: skip
 
 
 def ends(base: Record, low: float, high: float, sigma: Record, label: str) -> tuple[Record, ...]:

@@ -19,16 +19,20 @@ from app.scenario.model import CUSTOM, NamedModel, model_of
 from app.scenario.version import made_with, version
 from core.errors import RuncastError, ScenarioError
 from core.evidence import uncertainty
+from core.evidence.uncertainty import Circumstances
 from core.explain.explain import columns_of
+from core.layout.layouts import Layouts
+from core.layout.workload import Workload
 from core.machine.calibration import applied
 from core.machine.cluster import Cluster, cluster_of
+from core.machine.efficiency import Efficiency
 from core.memory.memory import peak_bytes
 from core.memory.offload import work_on
 from core.model.transformer import Transformer
 from core.money import cost as money_cost
 from core.money import other_costs
 from core.numeric import Numeric, as_float
-from core.time.step import PARTS, step
+from core.time.step import PARTS, Step, step
 from core.units import HOUR_S
 
 SAME = 1e-9  # relative tolerance between two computations of a number
@@ -139,6 +143,19 @@ def _machine(file: PlanFile, plan: WrittenPlan) -> Iterator[Differs]:
     )
 
 
+def _known(
+    work: Workload, lay: Layouts, plan: WrittenPlan, eff: Efficiency, timed: Step
+) -> Circumstances:
+    """What widens the interval: as the file says, and by the parts of the step."""
+    half = 0.0
+    if plan.known.network_guessed:
+        rate = np.asarray(plan.cluster.scale_out_bytes_per_s) / 2
+        slower = step(work, lay, replace(plan.cluster, scale_out_bytes_per_s=rate), eff)
+        half = math.log(slower.step_s[0] / timed.step_s[0])
+    parts_s = {name: v[0] for name, v in timed.parts.items()}
+    return uncertainty.of_step(plan.known, parts_s=parts_s, at_half_network=half)
+
+
 def _numbers(file: PlanFile, plan: WrittenPlan) -> dict[str, float]:
     """The plan's numbers, in the order in which they are computed."""
     lay = columns_of([plan.layout], [plan.num_gpus])
@@ -163,8 +180,8 @@ def _numbers(file: PlanFile, plan: WrittenPlan) -> dict[str, float]:
             wall_clock_hours=billed, num_instances=nodes, gpus_per_instance=plan.gpus_per_instance
         )
     )
-    narrowed = replace(eff, throughput_sigma=eff.throughput_sigma * plan.variance_left**0.5)
-    sigma = uncertainty.throughput_sigma(narrowed, plan.known)
+    width = uncertainty.narrowed(eff, plan.variance_left)
+    sigma = uncertainty.throughput_sigma(width, _known(work, lay, plan, eff, timed))
     low = as_float(uncertainty.p10(tokens_per_s, sigma))
     high = as_float(uncertainty.p90(tokens_per_s, sigma))
     instances_usd = as_float(

@@ -7,6 +7,7 @@ add in quadrature. hardware/efficiency.csv says what each was estimated on.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +16,13 @@ from core.machine.efficiency import Efficiency
 from core.numeric import Numeric
 
 LARGEST_RUN = 16384.0  # GPUs; a test ties it to hardware/measured_runs.csv
+# Parts of a step that wait for the host, and that pass over memory; the others are matmuls,
+# attention and communication.
+WAITING = ("overhead",)
+OVER_MEMORY = ("memory_bound", "head_loss", "optimizer")
+# Widths of the model itself, which measured runs that are alike narrow.
+OF_MODEL = ("throughput_sigma", "host_time_sigma", "bandwidth_sigma")
+OF_STEP = ("waits_for_host", "passes_over_memory", "at_half_network")  # of Circumstances
 Z_90 = 1.2815515655446004  # standard normal quantile of 0.9
 
 
@@ -29,6 +37,9 @@ class Circumstances:
     unseen_accelerator: Numeric = 0.0  # no published run on the accelerator was fitted
     doublings: Numeric = 0.0  # of GPUs, beyond `LARGEST_RUN`
     network_guessed: Numeric = 0.0
+    waits_for_host: Numeric = 0.0  # share of the step
+    passes_over_memory: Numeric = 0.0  # share of the step
+    at_half_network: Numeric = 0.0  # log of the step at half of a guessed network over the step
     experts: Numeric = 0.0
     adapters: Numeric = 0.0
 
@@ -45,6 +56,38 @@ def doublings(num_gpus: Numeric) -> Numeric:
 def unknown(known: Circumstances) -> Circumstances:
     """These circumstances for a stack without a profile."""
     return replace(known, unknown_stack=np.ones(np.shape(known.num_inferred)))
+
+
+def of_step(
+    known: Circumstances,
+    *,
+    parts_s: Mapping[str, Numeric],
+    at_half_network: Numeric = 0.0,
+) -> Circumstances:
+    """These circumstances with what the parts of the step add: how long software waits for its host
+    and passes over memory is known less well than how long matmuls take.
+
+    >>> found = of_step(Circumstances(), parts_s={"matmul": 6.0, "overhead": 3.0, "optimizer": 1.0})
+    >>> float(found.waits_for_host), float(found.passes_over_memory)
+    (0.3, 0.1)
+    """
+
+    def share(names: tuple[str, ...]) -> Numeric:
+        return np.divide(sum(np.asarray(parts_s.get(n, 0.0), dtype=float) for n in names), whole)
+
+    whole = sum(np.asarray(v, dtype=float) for v in parts_s.values())
+    return replace(
+        known,
+        waits_for_host=share(WAITING),
+        passes_over_memory=share(OVER_MEMORY),
+        at_half_network=at_half_network,
+    )
+
+
+def narrowed(eff: Efficiency, variance_left: Numeric) -> Efficiency:
+    """The widths of the model itself where this share of its variance remains."""
+    left = np.sqrt(variance_left)
+    return replace(eff, **{name: np.multiply(getattr(eff, name), left) for name in OF_MODEL})
 
 
 def throughput_sigma(eff: Efficiency, known: Circumstances) -> Numeric:
@@ -64,6 +107,9 @@ def throughput_terms(known: Circumstances) -> dict[str, Numeric]:
         "network_sigma": np.asarray(known.network_guessed),
         "experts_sigma": np.asarray(known.experts),
         "adapters_sigma": np.asarray(known.adapters),
+        "host_time_sigma": np.asarray(known.waits_for_host),
+        "bandwidth_sigma": np.asarray(known.passes_over_memory),
+        "half_network_sigma": np.asarray(known.at_half_network),
     }
 
 

@@ -176,7 +176,7 @@ def unknowns(
     variance_left: float = 1.0,
     shared: tuple[str, ...] = (
         "throughput_sigma", "inferred_sigma", "unknown_stack_sigma", "experts_sigma",
-        "adapters_sigma",
+        "adapters_sigma", "host_time_sigma", "bandwidth_sigma",
     ),
 ) -> tuple[Unknown, ...]:  # fmt: skip
     """The causes of the width of an interval of tokens per second, the widest first. Variances add

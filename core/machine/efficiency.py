@@ -108,6 +108,11 @@ class Efficiency:
     network_sigma: Numeric  # the network between machines is a guess
     experts_sigma: Numeric  # routed experts
     adapters_sigma: Numeric  # LoRA, QLoRA
+    # Of the log of what a step waits for its host, and of its passes over memory; and of what half
+    # of a guessed network would add. 0: a plan file that is older.
+    host_time_sigma: Numeric = 0.0
+    bandwidth_sigma: Numeric = 0.0
+    half_network_sigma: Numeric = 0.0
 
 
 NAMES = tuple(f.name for f in fields(Efficiency))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from app.accuracy import fit as accuracy_fit
 from app.accuracy import fit_columns, fit_kernels
 from app.accuracy.fit_columns import folds, samples
-from app.accuracy.predict import predict
+from app.accuracy.predict import circumstances_of, predict
 from core.evidence import uncertainty
 from core.layout.sharding import INDEX
 from core.machine.efficiency import NAMES
@@ -258,6 +258,15 @@ def test_repeats_of_one_configuration_weigh_one(of):
             assert sample.weight[sample.configuration == name].sum() == pytest.approx(1)
 
 
+def test_many_rows_of_one_publication_weigh_less_than_as_many_of_several(of):
+    sample = of["throughput"]
+    weight = sample.weight * accuracy_fit._publication_weight(sample, 0.25)
+    for name in np.unique(sample.publication):
+        mine = sample.publication == name
+        assert weight[mine].sum() == pytest.approx(sample.weight[mine].sum() ** 0.75)
+    assert np.all(accuracy_fit._publication_weight(sample, 0.0) == 1)
+
+
 def test_kernels_measured_alone_weigh_little_beside_the_runs(of):
     kernels = fit_kernels.WEIGHT * len(fit_kernels.log_measured())
     assert kernels < 0.1 * of["throughput"].weight.sum()
@@ -386,7 +395,7 @@ class TestTheWholeFit:
         row explain makes it narrower."""
         table = profiles(result.entries)
         throughput, _ = samples(table)
-        known = throughput.columns.circumstances
+        known = circumstances_of(throughput.columns)
         sigma = np.asarray(uncertainty.throughput_sigma(throughput.columns.efficiency, known))
         wide = np.asarray(uncertainty.throughput_sigma(table[GENERIC], uncertainty.unknown(known)))
         weight = result.throughput.sample.weight

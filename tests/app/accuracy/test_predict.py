@@ -5,7 +5,9 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from app.accuracy.predict import predict
+from app.accuracy.columns import columns
+from app.accuracy.predict import circumstances_of, predict
+from core.evidence.uncertainty import throughput_sigma
 from core.units import GIB
 from hardware.facts import accelerator
 from hardware.measured import MODELS_CSV, RUNS_CSV, RunInputs, read_models, read_runs
@@ -61,9 +63,9 @@ def test_a_column_gives_what_its_rows_give():
 )
 def test_a_blank_word_is_inferred_and_never_narrows_the_interval(blank):
     some = np.arange(0, len(RUNS), 41)
-    found = predict(edited(some, **{blank: ""}), MODELS)
-    assert found.ok.all()
-    assert np.all(width(found) >= width(EVERY)[some] - 1e-9)
+    blanked = edited(some, **{blank: ""})
+    assert predict(blanked, MODELS).ok.all()
+    assert np.all(width_of_what_is_said(blanked) >= width_of_what_is_said(edited(some)) - 1e-9)
 
 
 @pytest.mark.parametrize("blank", ["tp", "pp", "vpp", "micro_batch", "global_batch", "cp", "ep"])
@@ -81,19 +83,17 @@ def test_everything_blank_is_still_a_forecast_with_a_wider_interval():
     keep = (
         "run_id", "source", "framework", "model_key", "task", "accelerator", "num_gpus", "seq_len",
     )  # fmt: skip
-    found = predict(
-        edited(np.arange(0, len(RUNS), 41), **{k: v for k, v in blank.items() if k not in keep}),
-        MODELS,
-    )
-    assert found.ok.all()
-    assert np.all(width(found) > width(EVERY)[::41])
+    some = np.arange(0, len(RUNS), 41)
+    blanked = edited(some, **{k: v for k, v in blank.items() if k not in keep})
+    assert predict(blanked, MODELS).ok.all()
+    assert np.all(width_of_what_is_said(blanked) > width_of_what_is_said(edited(some)))
 
 
 @pytest.mark.parametrize("blank", ["precision", "recompute", "dp_sharding"])
 def test_a_configuration_that_was_said_narrows_the_interval(blank):
     said = np.flatnonzero(~np.isin(getattr(RUNS.inputs, blank), ["", "unknown"]))[::23]
-    found = predict(edited(said, **{blank: "", "recompute_detail": ""}), MODELS)
-    assert np.all(width(found) > width(EVERY)[said])
+    blanked = edited(said, **{blank: "", "recompute_detail": ""})
+    assert np.all(width_of_what_is_said(blanked) > width_of_what_is_said(edited(said)))
 
 
 @pytest.mark.parametrize(
@@ -118,6 +118,24 @@ def test_a_feature_of_the_software_never_slows_a_run_down_and_speeds_some_up(col
     ratio = having.tokens_per_s_per_gpu_p50 / without.tokens_per_s_per_gpu_p50
     assert ratio.min() > 1 - 1e-9
     assert ratio.max() > 1.01
+
+
+def test_a_network_that_no_row_states_widens_where_its_traffic_is_exposed():
+    """A global batch that is a quarter has less computation to hide gradients behind."""
+    batch, per_rank = RUNS.inputs.global_batch, RUNS.inputs.micro_batch * RUNS.inputs.num_gpus
+    rows = np.flatnonzero((RUNS.inputs.num_gpus >= 64) & (RUNS.inputs.gpus_per_node == 8)
+                          & (batch >= 4 * per_rank) & (batch % (4 * per_rank) == 0))  # fmt: skip
+
+    def half(network, share):
+        inputs = edited(rows, network=network, tp=1.0, pp=1.0, cp=1.0, ep=1.0)
+        inputs = replace(inputs, global_batch=inputs.global_batch * share)
+        found, *_ = columns(inputs, MODELS)
+        return np.asarray(circumstances_of(found).at_half_network)
+
+    assert np.all(half("InfiniBand 8x400Gb/s per node", 0.25) == 0)
+    many, few = half("", 1.0), half("", 0.25)
+    assert np.mean(few > many - 1e-9) > 0.9
+    assert np.median(few - many) > 0.005
 
 
 def test_recompute_of_some_layers_costs_their_share():
@@ -337,3 +355,9 @@ def test_an_unknown_accelerator_or_model_is_refused_with_a_reason():
 
 def width(found):
     return np.log(found.tokens_per_s_per_gpu_p90 / found.tokens_per_s_per_gpu_p10)
+
+
+def width_of_what_is_said(inputs):
+    """Without what the parts of the step add: with other settings a step has other parts."""
+    found, *_ = columns(inputs, MODELS)
+    return np.asarray(throughput_sigma(found.efficiency, found.circumstances))

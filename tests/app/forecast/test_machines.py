@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from math import log
+
 import pytest
 
 from app.forecast.answer import answer
 from app.forecast.resolve import resolve_strict
+from core.evidence.uncertainty import Z_90
 from core.scenario import Scenario
+from hardware.efficiency import efficiency
 from tests.made_up.plans import SUMMER_2026
 
 RUN = {"num_tokens": "15e9", "seq_len": "8192"}
@@ -98,6 +102,20 @@ def test_an_assumed_network_is_wider_and_shows_half_of_it():
                        network_gbit_per_gpu=str(one), **_layout(assumed))  # fmt: skip
     # Runs near it say a little else of a run that waits longer for its network.
     assert measured.tokens_per_s.p50 == pytest.approx(half.tokens_per_s, rel=0.01)
+
+
+def test_an_assumed_network_widens_by_what_half_of_it_would_cost():
+    asked = {"model": "llama3.1-70b", "num_gpus": "64", "global_batch_size": "512",
+             "gpu": "H100-80GB-SXM", "cloud": "crusoe"}  # fmt: skip
+    _, assumed = best(**asked)
+    rate = str(assumed.network.gbit_per_s / 8)
+    _, stated = best(**asked, network_gbit_per_gpu=rate, **_layout(assumed))
+    guessed, known = (log(p.tokens_per_s.p90 / p.tokens_per_s.p50) / Z_90
+                      for p in (assumed, stated))  # fmt: skip
+    cost = log(assumed.tokens_per_s.p50 / assumed.at_half_network.tokens_per_s)
+    width = float(efficiency(assumed.stack).half_network_sigma) * cost
+    assert cost > 0.01
+    assert guessed**2 - known**2 == pytest.approx(width**2, rel=1e-6)
 
 
 def _layout(plan):

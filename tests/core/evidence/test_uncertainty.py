@@ -13,6 +13,8 @@ from core.evidence.uncertainty import (
     Circumstances,
     memory_sigma,
     memory_terms,
+    narrowed,
+    of_step,
     p10,
     p90,
     probability_above,
@@ -67,6 +69,8 @@ FLAG = st.sampled_from([0.0, 1.0])
 CIRCUMSTANCES = st.builds(
     Circumstances, num_inferred=st.integers(0, 7), num_inferred_of_memory=st.integers(0, 4),
     unknown_stack=FLAG, unmeasured=FLAG, experts=FLAG, adapters=FLAG,
+    waits_for_host=st.floats(0, 1), passes_over_memory=st.floats(0, 1),
+    at_half_network=st.floats(0, 0.7),
 )  # fmt: skip
 
 
@@ -80,6 +84,9 @@ def test_a_width_is_the_quadrature_of_its_causes(known):
         + known.unmeasured * EFF.unmeasured_sigma**2
         + known.experts * EFF.experts_sigma**2
         + known.adapters * EFF.adapters_sigma**2
+        + (known.waits_for_host * EFF.host_time_sigma) ** 2
+        + (known.passes_over_memory * EFF.bandwidth_sigma) ** 2
+        + (known.at_half_network * EFF.half_network_sigma) ** 2
     )
     assert float(throughput_sigma(EFF, known)) == pytest.approx(variance**0.5)
     variance = (
@@ -88,6 +95,21 @@ def test_a_width_is_the_quadrature_of_its_causes(known):
         + known.unknown_stack * EFF.memory_unknown_stack_sigma**2
     )
     assert float(memory_sigma(EFF, known)) == pytest.approx(variance**0.5)
+
+
+def test_measured_runs_narrow_the_model_but_not_its_circumstances():
+    known = Circumstances(unmeasured=1.0, waits_for_host=0.5, at_half_network=0.3)
+    whole, left = (throughput_sigma(e, known) for e in (EFF, narrowed(EFF, 0.25)))
+    of_model = EFF.throughput_sigma**2 + (0.5 * EFF.host_time_sigma) ** 2
+    assert float(whole**2 - left**2) == pytest.approx(0.75 * of_model)
+
+
+def test_the_parts_of_a_step_are_shares_of_it():
+    parts = {"matmul": np.array([6.0, 2.0]), "overhead": 2.0, "head_loss": 1.0, "optimizer": 1.0}
+    found = of_step(Circumstances(adapters=1.0), parts_s=parts, at_half_network=0.1)
+    assert found.waits_for_host.tolist() == pytest.approx([0.2, 1 / 3])
+    assert found.passes_over_memory.tolist() == pytest.approx([0.2, 1 / 3])
+    assert (found.adapters, found.at_half_network) == (1.0, 0.1)
 
 
 def test_an_unknown_stack_is_no_other_circumstance():

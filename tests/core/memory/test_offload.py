@@ -64,6 +64,18 @@ def test_the_host_s_update_is_part_of_the_step():
     assert float(least_host_s(work, layout(strategy="zero3"), IDEAL)) == 0
 
 
+def test_the_host_updates_less_where_all_is_in_16_bits():
+    """18 bytes a parameter with two 16-bit moments, 38 in fp32 (core/layout/optimizers.py). Never
+    more than the step takes, or a search would leave out layouts that are faster."""
+    lay = layout(strategy="fsdp2", offload_optimizer=CPU)
+    work = workload(optimizer_state_bytes=4.0, sets_state_type=True)
+    eff = replace(IDEAL, own_weight_bytes=2.0)
+    update = float(least_host_s(work, lay, eff))
+    assert update == pytest.approx(float(least_host_s(workload(), lay, IDEAL)) * 18 / 38)
+    took = step(work_on(work, lay), lay, CLUSTER, eff)
+    assert update <= float(took.parts["optimizer"]) * (1 + 1e-12)
+
+
 def test_of_a_pipeline_the_fuller_end_counts():
     """The first stage with a large table of positions, the last with a second copy of a tied
     head: 12 bytes for each parameter of theirs over the ranks that share them."""

@@ -19,6 +19,7 @@ from app.accuracy.run_features import (
     XLA,
     features,
     recompute_of,
+    repeated_by_policy,
     reported,
     year_of,
 )
@@ -278,6 +279,7 @@ def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack, *, in_rack
         offloads_activations=float("activation" in offload),
         **adapter_fields(stack, task, year_of(inputs, i), targets=targets),
         **features(inputs, i, stack, recipe.matmul_bits, in_rack=in_rack),
+        **repeated_by_policy(inputs, i, facts.transformer),
     )
 
 

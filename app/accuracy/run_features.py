@@ -18,9 +18,12 @@ from core.layout.optimizers import OPTIMIZERS, optimizer
 from core.layout.routing import MAX_VIO, MAX_VIO_OF_BIAS
 from core.layout.sharding import GRADIENT_BYTES
 from core.machine.efficiency import Efficiency
+from core.model.transformer import Transformer, is_moe
 from core.time.layer import decimal_year, is_since
+from core.time.repeated import matmul_shares
 from hardware.efficiency import GENERIC, Stack
 from hardware.habits.adapters import EAGER, FUSED, launches_eagerly, runs_eagerly
+from hardware.habits.remat import repeated
 from hardware.measured import RunInputs
 from hardware.measured_cells import PACKED, PADDED
 from hardware.model_facts import balances_by_bias
@@ -168,6 +171,17 @@ def _tuned_weights(inputs: RunInputs, i: int, stack: Stack) -> str:
     sharding = SHARDING_NAMES.get(str(inputs.dp_sharding[i]), stack.dp_sharding)
     whole = sharding == "ddp" and str(inputs.task[i]) == "sft"
     return habit(stack, "tuned_weights", year_of(inputs, i)) if whole else ""
+
+
+def repeated_by_policy(inputs: RunInputs, i: int, model: Transformer) -> dict[str, Any]:
+    """The fields of `Workload` that say what selective recompute repeats, where a row names the
+    policy of a dense model."""
+    found = repeated(str(inputs.recompute_detail[i]))
+    if found is None or bool(is_moe(model)):
+        return {}
+    qkv, out, up = matmul_shares(model)
+    share = qkv * found.qkv + out * found.out + up * found.up
+    return {"repeated_matmuls": float(np.asarray(share)), "repeats_core": found.core}
 
 
 def word(inputs: RunInputs, i: int, column: str, known: tuple[str, ...], stack: Stack) -> str:

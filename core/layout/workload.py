@@ -39,6 +39,10 @@ class Workload:
     offload_params: Numeric = NOWHERE
     offloads_activations: Numeric = 0.0  # share of kept activations that waits on the host
     recomputed_layers: Numeric = 1.0  # share of the layers that full recompute is of
+    # What selective recompute repeats where a policy says it: the share of a layer's matmuls
+    # (NaN: as the stack), and whether the attention core. Operators bound by memory are.
+    repeated_matmuls: Numeric = nan
+    repeats_core: Bools = True
     # Adapters (core/model/adapters.py)
     adapters: Bools = False  # the base is frozen
     trained_fraction: Numeric = 1.0  # trained parameters over those of the model

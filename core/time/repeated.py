@@ -7,6 +7,8 @@
 
 from __future__ import annotations
 
+from math import nan
+
 import numpy as np
 
 from core.layout.layouts import RECOMPUTE, Layouts
@@ -14,6 +16,7 @@ from core.machine.efficiency import Efficiency
 from core.model.transformer import (
     Transformer,
     attention_matrix_params,
+    attention_output_size,
     attention_score_flops_per_token,
     expert_matrix_params,
     forward_flops_per_token,
@@ -24,7 +27,7 @@ from core.model.transformer import (
     num_dense_mlp_layers,
     num_moe_layers,
 )
-from core.numeric import Numeric, kept_for_last
+from core.numeric import Bools, Numeric, kept_for_last
 from core.time import kernels
 from core.time.layer import LayerSeconds
 
@@ -44,18 +47,27 @@ def repeated_share(
     eff: Efficiency,
     *,
     of_layers: Numeric = 1.0,
+    matmuls: Numeric = nan,
+    with_core: Bools = True,
 ) -> Numeric:
     """Share of the forward pass of a layer that backward repeats.
 
     Full: all but the last layer's, by measured runs, of the share `of_layers`. Selective: what was
     measured of a policy by operators, or the attention core where a stack means that [K23]. Norms
-    and activations, and the MLP or the experts: by their own operators [M26].
+    and activations, and the MLP or the experts: by their own operators [M26]. Where a policy says
+    which share of the `matmuls` selective recompute repeats, and whether the attention core: these,
+    and all that is bound by memory.
     """
     forward_s = (
         one.matmul_forward + one.experts_forward + one.attention_forward + one.memory_bound_forward
     )
     core = one.attention_forward / forward_s
     selective = np.where(np.asarray(eff.selective_core) > 0, core, eff.selective_recompute)
+    if np.any(np.isfinite(matmuls)):
+        by_name = np.nan_to_num(matmuls) * (one.matmul_forward + one.experts_forward)
+        by_name = by_name + np.where(with_core, one.attention_forward, 0.0)
+        named = (by_name + one.memory_bound_forward) / forward_s
+        selective = np.where(np.isfinite(matmuls), named, selective)
     light: Numeric = 0.0
     mlp: Numeric = 0.0
     kind = np.asarray(lay.recompute)
@@ -109,6 +121,17 @@ def repeated_flops_per_token(
     layers = of_layers * (forward_flops_per_token(model, seq_len) - head_flops_per_token(model))
     core = attention_score_flops_per_token(model, seq_len)
     return np.select([kind >= FULL, kind == SELECTIVE, kind == MLP], [layers, core, mlp], 0.0)
+
+
+@kept_for_last
+def matmul_shares(model: Transformer) -> tuple[Numeric, Numeric, Numeric]:
+    """Shares of a dense layer's matmuls: projections to queries, keys and values, that of the
+    output of attention, and those of an MLP but the last."""
+    attention, mlp = attention_matrix_params(model), mlp_matrix_params(model)
+    whole = np.maximum(attention + mlp, 1.0)
+    out = np.multiply(model.hidden_size, attention_output_size(model))
+    last = np.multiply(model.hidden_size, model.ffn_hidden_size)
+    return (attention - out) / whole, out / whole, (mlp - last) / whole
 
 
 def _moe_share(model: Transformer) -> Numeric:

@@ -76,7 +76,10 @@ def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Ste
     layers = layers_of_largest_stage(num_layers=work.model.num_layers, pp=lay.pp)
     m = np.asarray(lay.num_microbatches, dtype=float)
     some = work.recomputed_layers
-    repeated = repeated_share(lay, work.model, one, eff, of_layers=some)
+    repeated = repeated_share(
+        lay, work.model, one, eff, of_layers=some,
+        matmuls=work.repeated_matmuls, with_core=work.repeats_core,
+    )  # fmt: skip
     forward_s = (
         one.matmul_forward + one.experts_forward + one.attention_forward + one.memory_bound_forward
     )

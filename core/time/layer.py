@@ -13,6 +13,7 @@ import numpy as np
 from core.layout.layouts import Layouts
 from core.layout.packing import attended_length
 from core.layout.precision import matmul_speedup
+from core.layout.sharding import held_gradient_bytes
 from core.layout.workload import Workload, adapter_passes, expert_load
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
@@ -296,9 +297,23 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
         + attention.BACKWARD_FLOPS * scan_s,
         memory_bound_forward=tokens * (moved + cast + passes_in) / rate.bytes_per_s + expand_s,
         memory_bound_backward=tokens * (moved_back + cast + passes_back) / rate.bytes_per_s
-        + expand_s,
+        + expand_s
+        + _summed_gradient_s(work, lay, weights=weights, bytes_per_s=rate.bytes_per_s),
         head=head * np.where(work.adapters, 2.0, 3.0) + loss,
     )
+
+
+def _summed_gradient_s(
+    work: Workload, lay: Layouts, *, weights: Numeric, bytes_per_s: Numeric
+) -> Numeric:
+    """Seconds in which the gradients of a micro-batch are added to the sum of the ones before,
+    beyond the 16-bit output of their matmuls: the sum is read and written, by the matmul itself
+    (Megatron-LM: gradient_accumulation_fusion) or after it. The first one has nothing to add to,
+    and a frozen weight no gradient."""
+    kept = held_gradient_bytes(strategy=lay.strategy, gradient_bytes=work.gradient_bytes)
+    later = 1 - 1 / np.maximum(np.asarray(lay.num_microbatches, dtype=float), 1.0)
+    moved = np.where(work.adapters, 0.0, (2.0 * kept - 2.0) * later)
+    return moved * weights / bytes_per_s
 
 
 def _adapter_bytes(work: Workload, lay: Layouts, eff: Efficiency) -> tuple[Numeric, Numeric]:

@@ -540,7 +540,8 @@ def test_interleaved_chunks_hide_gradients_behind_more_micro_batches():
         for v in (1, 2)
     )
     plain, chunks = (parts_of(lay, slow, eff)["dp_exposed"] for lay in lays)
-    one = layer_seconds(workload(), layout(pp=4, dp_shard=8), slow, eff)
+    lay = layout(pp=4, dp_shard=8, num_microbatches=8, strategy="zero1")
+    one = layer_seconds(workload(), lay, slow, eff)
     device = float(sum(getattr(one, n) for n in one.__slots__ if n != "head"))
     more = 4 * (1 - 1 / 4) - 1
     assert plain - chunks == pytest.approx(more * (8 * device + float(one.head)), rel=0.01)

@@ -168,11 +168,13 @@ def _efficiencies() -> dict[str, Efficiency]:
 
 
 def stack_of(framework: str) -> Stack | None:
-    """The profile of a framework's name; 'llama-factory/Unsloth+FA2' trains with unsloth."""
+    """The profile of a framework's name; 'llama-factory/Unsloth+FA2' trains with unsloth, and
+    'ms-swift/megatron' with the first stack of that family."""
     known = stacks()
     name = framework.strip().lower().replace("_", "-")
-    trains = name.split("/")[-1].split("+")[0]
-    for candidate in (name, trains, name.split("/")[0]):
+    first, trains = name.split("/")[0], name.split("/")[-1].split("+")[0]
+    below = [k for k, s in known.items() if s.family == trains][:1] if first != trains else []
+    for candidate in (name, trains, *below, first):
         if candidate in known:
             return known[candidate]
     prefixes = [k for k in known if k != GENERIC and name.startswith(k)]

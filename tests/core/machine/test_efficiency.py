@@ -121,6 +121,7 @@ def test_a_short_row_stops_the_load_with_its_line(tmp_path):
         ("megatron-lm", "megatron-lm"),
         ("Megatron_LM", "megatron-lm"),
         ("llama-factory/Unsloth+FA2", "unsloth"),  # what trains, not what drives it
+        ("ms-swift/megatron", "megatron-lm"),  # a family: its first stack trains
         ("llama-factory/no-such-trainer", "llama-factory"),
         ("torchtitan", "torchtitan"),
         ("  DeepSpeed ", "deepspeed"),

@@ -9,11 +9,14 @@ import numpy as np
 from core.layout.layouts import Layouts, dp
 from core.layout.pipeline import layers_of_largest_stage
 from core.layout.workload import Workload
+from core.model.dimensions import num_layers_with_mlp
 from core.model.transformer import (
+    Transformer,
     embedding_params,
     head_params,
     is_moe,
     layer_params,
+    num_moe_layers,
     routed_expert_params,
 )
 from core.numeric import Numeric
@@ -33,6 +36,15 @@ class StageParams:
     largest_unit: Numeric  # parameters of the largest piece that is gathered at once
 
 
+def _share_of_experts(model: Transformer, share: Numeric) -> Numeric:
+    """Share of the routed experts on the stage that holds most of them: where a few dense layers
+    come first, as DeepSeek's do, a later stage has none of them. `share` of all layers."""
+    sparse = np.maximum(num_moe_layers(model), 1.0)
+    leads = 4 * np.asarray(model.num_dense_layers) <= model.num_layers
+    everywhere = num_layers_with_mlp(model) == model.num_layers
+    return np.where(leads & everywhere, np.minimum(share * model.num_layers / sparse, 1.0), share)
+
+
 def stage_params(work: Workload, lay: Layouts, *, first: bool) -> StageParams:
     """Parameters of the first or the last pipeline stage, per GPU."""
     model = work.model
@@ -50,7 +62,8 @@ def stage_params(work: Workload, lay: Layouts, *, first: bool) -> StageParams:
         0.0,
     )
     in_layers = share * layer_params(model) / lay.tp
-    experts = share * routed_expert_params(model) / np.multiply(lay.ep, lay.etp)
+    experts = _share_of_experts(model, share) * routed_expert_params(model)
+    experts = experts / np.multiply(lay.ep, lay.etp)
     ranks = np.multiply(np.multiply(lay.dp_shard, lay.cp), 1.0)
     per_stage = np.multiply(np.multiply(dp(lay), lay.cp), lay.tp)
     copies = np.maximum(per_stage / np.multiply(lay.ep, lay.etp), 1.0)

@@ -22,7 +22,7 @@ from core.memory.memory import (
 )
 from core.memory.stage_params import stage_params
 from core.model.adapters import nf4_bytes_per_param
-from core.model.transformer import embedding_params, total_params
+from core.model.transformer import embedding_params, expert_params, total_params
 from tests.made_up.jobs import (
     CLUSTER,
     DEEPSEEK_V3,
@@ -141,6 +141,18 @@ class TestConservation:
         assert whole == pytest.approx(float(total_params(model)))
         # ep x etp x copies is every rank of the stage.
         assert float(params.expert_shards) <= 8 * tp / (ep * etp)
+
+    @pytest.mark.parametrize(
+        ("dense", "stages", "layers_with_experts"),
+        [(1.0, 2.0, 2.0), (0.0, 2.0, 2.0), (1.0, 1.0, 3.0), (2.0, 2.0, 1.0)],
+    )
+    def test_a_later_stage_has_no_leading_dense_layer(self, dense, stages, layers_with_experts):
+        # SimuMax: DeepSeek-V3 of four layers, one dense, on two stages of B200 holds 114.0 GiB.
+        # Two of four are every other layer, which each stage has.
+        model = replace(DEEPSEEK_V3, num_layers=4.0, num_dense_layers=dense)
+        params = stage_params(workload(model), layout(pp=stages), first=False)
+        per_layer = np.multiply(model.num_experts, expert_params(model))
+        assert np.asarray(params.experts) / per_layer == pytest.approx(layers_with_experts)
 
     def test_uneven_stages_hold_the_larger_share(self):
         """126 layers on 8 stages: the fullest holds 16."""

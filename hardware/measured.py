@@ -106,7 +106,7 @@ class RunInputs:
     etp: Numbers
     fsdp_degree: Numbers  # where it is not the whole data-parallel degree
     moe_overlap: Numbers  # 1: the experts' all-to-all runs beside computation
-    token_drop: Numbers  # 1: experts take a fixed number of tokens, padded or dropped
+    token_drop: Numbers  # capacity factor of experts that take a fixed number of tokens; 0: none
     grad_overlap: Numbers  # 1: gradients are reduced during backward
     param_overlap: Numbers  # 1: weights are gathered during forward
     tp_overlap: Numbers  # 1: tensor-parallel traffic runs beside its matmuls

@@ -30,9 +30,8 @@ BOUNDS: dict[str, tuple[float, float, bool]] = {
     "global_batch": (1e-3, 2**26, False),
     **dict.fromkeys(("tp", "pp", "cp", "ep", "etp", "fsdp_degree"), (1, 2**17, True)),
     "vpp": (1, 2048, True),
-    **dict.fromkeys(
-        ("moe_overlap", "token_drop", "grad_overlap", "param_overlap", "tp_overlap"), (0, 1, True)
-    ),
+    **dict.fromkeys(("moe_overlap", "grad_overlap", "param_overlap", "tp_overlap"), (0, 1, True)),
+    "token_drop": (0, 64, False),
     "avg_tokens": (1, 2**24, False),
     "lora_rank": (1, 4096, True),
 }

@@ -45,7 +45,8 @@ BEST = ("fa3", "fa4", "cudnn", "splash", "nki", "gaudi_fused")
 LOSSES = ("standard", "parallel", "compiled", "chunked", "fused_linear")
 IN_PIECES = ("chunked", "fused_linear")
 ONCE_PER_NODE = ("deepep", "hybridep")  # dispatchers that send a token to each node once
-EVERY_COPY = ("alltoall", "allgather", "dropless_grouped", "einsum")
+BY_MASKS = "einsum"
+EVERY_COPY = ("alltoall", "allgather", "dropless_grouped", BY_MASKS)
 OPTIMIZER_NAMES = {"distributed_adamw": "adamw", "paged_8bit": "adamw_8bit"}
 ADAMW_BF16 = "adamw_bf16"
 OPTIMIZER_WORDS = (*OPTIMIZERS, *OPTIMIZER_NAMES, ADAMW_BF16)
@@ -131,9 +132,9 @@ def features(
         "broadcasts_weights": habit(stack, "broadcasts_weights", year) == ON,
         "splits_expert_biases": habit(stack, "splits_expert_biases", year) == ON,
         "overlaps_experts": _flag(inputs.moe_overlap[i], False),
-        "capacity_factor": float(
-            _flag(inputs.token_drop[i], habit(stack, "token_drop", year) == ON)
-        ),
+        "capacity_factor": _capacity_factor(inputs, i, stack),
+        "routes_by_masks": sends == BY_MASKS
+        or (not sends and habit(stack, "routes_by_masks", year) == ON),
         "document_tokens": _document_tokens(inputs, i, stack),
         "recomputed_layers": _recomputed_layers(inputs, i),
         "expert_imbalance": BALANCES.get(
@@ -188,6 +189,14 @@ def word(inputs: RunInputs, i: int, column: str, known: tuple[str, ...], stack: 
     """The word of a cell if it is known, else the habit of the stack at that date."""
     written = str(getattr(inputs, column)[i])
     return written if written in known else habit(stack, column, year_of(inputs, i))
+
+
+def _capacity_factor(inputs: RunInputs, i: int, stack: Stack) -> float:
+    """Rows that experts are padded to over the mean: as the row says, by 1 or by the factor; 0
+    where they are not padded."""
+    given = float(inputs.token_drop[i])
+    usual = float(habit(stack, "token_drop", year_of(inputs, i)) == ON)
+    return usual if np.isnan(given) else given
 
 
 def _document_tokens(inputs: RunInputs, i: int, stack: Stack) -> float:

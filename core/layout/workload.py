@@ -74,6 +74,7 @@ class Workload:
     overlaps_experts: Bools = False  # their all-to-all runs beside computation
     deduplicates: Bools = True  # a token crosses the network once per node, not once per expert
     splits_expert_biases: Bools = False  # added to the rows of one expert after the other
+    routes_by_masks: Bools = False  # padded experts: matmuls with one-hot masks move the tokens
     # Experts: rows they are padded to over the mean (0: not padded), and the busiest rank's (NaN:
     # as a router leaves them that nothing forces)
     capacity_factor: Numeric = 0.0

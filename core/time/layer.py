@@ -193,6 +193,19 @@ def _expert_forward_s(
     return both * num_moe_layers(m) / np.maximum(m.num_layers, 1.0)
 
 
+def _mask_forward_s(work: Workload, lay: Layouts, rate: Rates, tokens: Numeric) -> Numeric:
+    """Matmuls with one-hot masks that bring tokens to experts of fixed capacity and back, mean over
+    layers: [s, h] with [s, experts x capacity], where the capacities of a sequence add up to
+    k x s x the capacity factor, so that they cost as the square of its length (GShard,
+    arXiv:2006.16668, section 3.2; AI-Hypercomputer/maxtext: src/MaxText/layers/moe.py,
+    dense_matmul, "BSM,BSEC -> EBCM" and "EBCM,BSEC -> BSM", and generate_masks)."""
+    m = work.model
+    rows = np.multiply(m.experts_per_token, work.capacity_factor) * work.seq_len / lay.cp
+    flops = 2 * 2 * tokens / lay.tp * rows * np.asarray(m.hidden_size, dtype=float)
+    masks = np.where(work.routes_by_masks, flops, 0.0) / rate.head_flops_per_s
+    return masks * num_moe_layers(m) / np.maximum(m.num_layers, 1.0)
+
+
 def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> LayerSeconds:
     """Seconds of one layer, mean over the layers, for one micro-batch on one GPU."""
     m, rate = work.model, rates(work, cluster, eff)
@@ -224,6 +237,7 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
     matmul_backward = of_input + np.where(frozen, 0.0, of_weight)
     backward = np.where(frozen, 1.0, 2.0)
     experts = _expert_forward_s(work, lay, cluster, rate, eff, tokens)
+    masks = _mask_forward_s(work, lay, rate, tokens)
 
     unfused = np.asarray(work.unfused_attention, dtype=float)
     apart = attended_length(seq_len=work.seq_len, document_tokens=work.document_tokens)
@@ -288,8 +302,9 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
     return LayerSeconds(
         matmul_forward=matmul,
         matmul_backward=matmul_backward,
-        experts_forward=experts,
-        experts_backward=experts * backward,
+        experts_forward=experts + masks,
+        # The mask of the way there has no gradient, that of the way back has one.
+        experts_backward=experts * backward + 1.5 * masks,
         attention_forward=attention_s + scan_s,
         attention_backward=attention.backward_s(
             forward_s=attention_s, relative_rate=eff.attention_backward

@@ -113,7 +113,11 @@ def test_a_configuration_that_was_said_narrows_the_interval(blank):
 )
 def test_a_feature_of_the_software_never_slows_a_run_down_and_speeds_some_up(column, slow, fast):
     without, having = (
-        predict(edited(np.arange(0, len(RUNS), 7), **{column: v}), MODELS) for v in (slow, fast)
+        # Not by masks, which cost more than dropping saves.
+        predict(
+            edited(np.arange(0, len(RUNS), 7), **{"moe_dispatcher": "alltoall", column: v}), MODELS
+        )
+        for v in (slow, fast)
     )
     ratio = having.tokens_per_s_per_gpu_p50 / without.tokens_per_s_per_gpu_p50
     assert ratio.min() > 1 - 1e-9

@@ -239,6 +239,9 @@ def _gradient_bytes(inputs: RunInputs, i: int, stack: Stack) -> float:
     stated = str(inputs.grad_dtype[i])
     if stated in DTYPE_BYTES and stack.gradient_dtype != "bf16_fp32":
         return DTYPE_BYTES[stated]
+    # In JAX a gradient has the type of its parameter (docs.jax.dev: custom_derivatives, cotangents).
+    if stack.family == XLA and str(inputs.param_dtype[i]) == "bf16":
+        return DTYPE_BYTES["bf16"]
     in_fp32 = stack.gradient_dtype in ("fp32", "bf16_fp32")
     fp16 = str(inputs.precision[i]) == "fp16"
     return GRADIENT_BYTES["bf16" if in_fp32 and fp16 else stack.gradient_dtype]

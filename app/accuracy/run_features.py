@@ -42,7 +42,11 @@ UNFUSED = ("eager",)
 FLASH2 = ("sdpa", "fa1", "fa2", "xformers")
 OLD_KERNELS = ("fa1", "fa2", "xformers")  # at any date: a run that names them has no newer ones
 BEST = ("fa3", "fa4", "cudnn", "splash", "nki", "gaudi_fused")
-LOSSES = ("standard", "parallel", "compiled", "chunked", "fused_linear")
+# A loss of 16-bit logits holds them, their log-softmax and the gradient of each (pytorch/pytorch@
+# 0321fa774: aten/src/ATen/native/LossNLL.cpp), where software that does not say so holds fp32.
+WHOLE, SIXTEEN_BIT = "standard", "standard_16"
+LOSSES = (WHOLE, SIXTEEN_BIT, "parallel", "compiled", "chunked", "fused_linear")
+SIXTEEN_BIT_LOGITS = 8.0
 IN_PIECES = ("chunked", "fused_linear")
 ONCE_PER_NODE = ("deepep", "hybridep")  # dispatchers that send a token to each node once
 BY_MASKS = "einsum"
@@ -116,9 +120,11 @@ def features(
         ),
         "compiled_loss": str(inputs.loss_kernel[i]) == "compiled"
         or (loss in ("", "compiled") and compiled and habit(stack, "compiled_loss", year) == ON),
-        "whole_logits": loss == "standard",
+        "whole_logits": loss in (WHOLE, SIXTEEN_BIT),
         "chunked_loss": loss in IN_PIECES,
-        "logit_bytes": float(habit(stack, "held_logits_bytes", year) or nan),
+        "logit_bytes": SIXTEEN_BIT_LOGITS
+        if loss == SIXTEEN_BIT
+        else float(habit(stack, "held_logits_bytes", year) or nan),
         "cuda_graphs": GRAPHS.get(str(inputs.cuda_graphs[i]), 0.0),
         "async_tp": _flag(inputs.tp_overlap[i], bool(is_since(year, stack.async_tp_since))),
         "overlaps_gradients": _flag(
@@ -239,7 +245,7 @@ def _gradient_bytes(inputs: RunInputs, i: int, stack: Stack) -> float:
     stated = str(inputs.grad_dtype[i])
     if stated in DTYPE_BYTES and stack.gradient_dtype != "bf16_fp32":
         return DTYPE_BYTES[stated]
-    # In JAX a gradient has the type of its parameter (docs.jax.dev: custom_derivatives, cotangents).
+    # In JAX a gradient has the type of its parameter (docs.jax.dev: custom derivatives).
     if stack.family == XLA and str(inputs.param_dtype[i]) == "bf16":
         return DTYPE_BYTES["bf16"]
     in_fp32 = stack.gradient_dtype in ("fp32", "bf16_fp32")

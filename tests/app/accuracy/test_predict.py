@@ -237,6 +237,17 @@ def test_a_frozen_base_in_fp32_takes_twice_the_bytes_and_no_time():
     )
 
 
+@pytest.mark.parametrize("stack", ["trl", "ms-swift", "a-new-stack"])
+def test_a_loss_of_sixteen_bit_logits_holds_less_than_one_of_fp32(stack):
+    small = row("swift-bench-qwen-1.8b-sft-512")
+    words = {"framework": stack, "recompute": "full", "seq_len": 16384.0, "micro_batch": 1.0}
+    sixteen, whole, pieces = (
+        memory_of(small, loss_kernel=k, **words)
+        for k in ("standard_16", "standard", "fused_linear")
+    )
+    assert pieces < sixteen < whole
+
+
 def memory_of(chosen, **columns):
     return float(predict(edited(chosen, **columns), MODELS).peak_memory_gib[0])
 

@@ -65,6 +65,7 @@ class Workload:
     cuda_graphs: Numeric = 0.0  # 1: the whole step is one graph; between: parts of it are
     chunked_loss: Bools = False  # logits exist in pieces only
     async_tp: Bools = True  # tensor-parallel communication overlapped with its matmuls
+    keeps_gathered_inputs: Bools = False  # of tensor-parallel matmuls, from forward to backward
     overlaps_gradients: Bools = True  # their reduction runs during backward
     sums_whole_gradients: Bools = False  # of FSDP: reduced once, after the last micro-batch
     overlaps_weights: Bools = True  # sharded ones are gathered ahead of their layer

@@ -207,9 +207,19 @@ def one_layer(work: Workload, lay: Layouts, eff: Efficiency) -> LayerKept:
         kept_scores_of=np.where(work.unfused_attention, work.seq_len, 0.0),
         expert_load=expert_load(work, ep=lay.ep),
         routed_copies=eff.routed_copies,
-        of_adapters=adapter_bytes(work, lay),
-        recomputed_layers=work.recomputed_layers,
+        of_adapters=adapter_bytes(work, lay) + gathered_inputs_bytes(work, lay),
     )
+
+
+def gathered_inputs_bytes(work: Workload, lay: Layouts) -> Numeric:
+    """Outputs of the norms of one layer that each rank of a tensor-parallel group keeps whole, over
+    its share of them: sequence parallelism gathers them for the matmuls, and not once more for
+    their gradients. Fused with the matmul, the gather leaves no whole tensor behind."""
+    keeps = np.asarray(work.keeps_gathered_inputs) & ~np.asarray(work.async_tp, dtype=bool)
+    keeps = keeps & (np.asarray(lay.sequence_parallel) > 0)
+    others = 1 - 1 / np.asarray(lay.tp, dtype=float)
+    whole = 2 * np.multiply(work.model.norms_per_layer, work.model.hidden_size)
+    return np.where(keeps, tokens_per_rank(work, lay) * whole * others, 0.0)
 
 
 def adapter_bytes(work: Workload, lay: Layouts) -> Numeric:

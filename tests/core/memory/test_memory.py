@@ -175,6 +175,19 @@ def test_context_parallelism_cuts_tokens_and_not_weights():
     assert float(stage_params(work, four, first=True).dense_shards) == 32
 
 
+@pytest.mark.parametrize(("tp", "parts"), [(8.0, 7 / 8), (2.0, 1 / 2), (1.0, 0.0)])
+def test_gathered_inputs_of_two_blocks_stay_where_software_keeps_them(tp, parts):
+    """Nanotron of July 2024, 24 layers of width 2,048 on 8 tensor-parallel ranks: 8.3 kB more a
+    token and layer than its operators keep, which are two tensors of 4.1 kB."""
+    lay = layout(tp=tp, sequence_parallel=float(tp > 1))
+    keeps, gathers, fused = (
+        on_stage("activations", lay, keeps_gathered_inputs=k, async_tp=a)
+        for k, a in ((True, False), (False, False), (True, True))
+    )
+    assert keeps - gathers == pytest.approx(32 * 4096 * 2 * 2 * 4096 * parts)
+    assert fused == gathers
+
+
 def test_the_first_stage_of_1f1b_keeps_as_many_microbatches_as_there_are_stages():
     cut, alone = (layout(pp=pp, num_microbatches=64, dp_shard=1) for pp in (8, 1))
     whole = on_stage("activations", alone, model=LLAMA_70B)

@@ -127,6 +127,7 @@ def features(
         else float(habit(stack, "held_logits_bytes", year) or nan),
         "cuda_graphs": GRAPHS.get(str(inputs.cuda_graphs[i]), 0.0),
         "async_tp": _flag(inputs.tp_overlap[i], bool(is_since(year, stack.async_tp_since))),
+        "stages_by_cost": habit(stack, "stages_by_cost", year) == ON,
         "keeps_gathered_inputs": habit(stack, "keeps_gathered_inputs", year) == ON,
         "overlaps_gradients": _flag(
             inputs.grad_overlap[i], bool(is_since(year, stack.gradient_overlap_since))

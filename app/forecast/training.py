@@ -154,6 +154,7 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         software_year=year,
         async_tp=scenario.async_tp == "on"
         or (not scenario.async_tp and bool(is_since(year, stack.async_tp_since))),
+        stages_by_cost=habit_of(stack, "stages_by_cost", year) == "1",
         keeps_gathered_inputs=habit_of(stack, "keeps_gathered_inputs", year) == "1",
         overlaps_gradients=does["gradient_overlap"] == "on",
         sums_whole_gradients=habit_of(stack, "gradient_sums", year) == "whole",

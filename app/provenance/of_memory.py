@@ -15,12 +15,9 @@ from app.provenance.of_facts import (
     of_scenario,
 )
 from app.provenance.record import LEFT, Record, record, undated
-from core.layout.pipeline import (
-    layers_of_largest_stage,
-    microbatches_in_flight,
-    microbatches_on_last_stage,
-)
+from core.layout.pipeline import microbatches_in_flight, microbatches_on_last_stage
 from core.layout.sharding import column
+from core.layout.workload import layers_of_fullest_stage
 from core.memory.activations import kept_bytes
 from core.memory.memory import (
     communicators,
@@ -145,7 +142,7 @@ def _activations(case: Case, size: float, *, first: bool) -> tuple[str, tuple[Re
     flight = as_float(in_flight(
         pp=lay.pp, virtual_stages=lay.virtual_stages, schedule=lay.schedule,
         num_microbatches=np.maximum(lay.num_microbatches, 1.0)))  # fmt: skip
-    layers = as_float(layers_of_largest_stage(num_layers=work.model.num_layers, pp=lay.pp))
+    layers = as_float(layers_of_fullest_stage(work, pp=lay.pp))
     kept = as_float(kept_bytes(
         one_layer(work, lay, case.eff), recompute=lay.recompute, layers_in_flight=flight * layers,
         offloaded=work.offloads_activations))  # fmt: skip

@@ -20,7 +20,8 @@ from app.provenance.of_facts import (
     of_scenario,
 )
 from app.provenance.record import LEFT, Record, record, undated
-from core.layout.pipeline import bubble_fraction, layers_of_largest_stage
+from core.layout.pipeline import bubble_fraction
+from core.layout.workload import layers_of_fullest_stage
 from core.memory.stage_params import stage_params
 from core.numeric import as_float
 from core.time import traffic
@@ -141,11 +142,13 @@ def layers_of_stage(case: Case) -> Record:
     """Layers of the largest pipeline stage."""
     total = as_float(case.work.model.num_layers)
     layers = of_model(case.scenario, "num_layers", "Layers of the model", total, "")
+    by_cost = bool(np.any(case.work.stages_by_cost))
     return record(
         "layers_of_stage", "Layers of the largest pipeline stage",
-        layers_of_largest_stage(num_layers=total, pp=case.plan.layout.pp), "",
-        formula="ceil(num_layers / pp)", inputs=(layers, *of_layout(case.plan, "pp")),
-        topic="Pipeline",
+        layers_of_fullest_stage(case.work, pp=case.plan.layout.pp), "",
+        formula="" if by_cost else "ceil(num_layers / pp)",
+        inputs=(layers, *of_layout(case.plan, "pp")), topic="Pipeline",
+        note="dealt by their matrices, those of the LM head included" if by_cost else "",
     )  # fmt: skip
 
 
@@ -242,7 +245,7 @@ def _bubble(case: Case, own_s: float) -> tuple[str, tuple[Record, ...], str]:
 def _data_parallel(case: Case, own_s: float) -> tuple[str, tuple[Record, ...], str]:
     work, lay, cluster, eff = case.work, case.lay, case.cluster, case.eff
     params = stage_params(work, lay, first=True)
-    layers = layers_of_largest_stage(num_layers=work.model.num_layers, pp=lay.pp)
+    layers = layers_of_fullest_stage(work, pp=lay.pp)
     before, last = traffic.gathers_of_step_s(work, lay, cluster, eff, params, layers)
     times = 1 if case.plan.layout.pp > 1 else case.plan.layout.num_microbatches
     gathers = (as_float(before) * (times - 1) + as_float(last)) / times

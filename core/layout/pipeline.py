@@ -52,6 +52,21 @@ def layers_of_largest_stage(*, num_layers: Numeric, pp: Numeric) -> Numeric:
     return np.minimum(np.ceil(np.divide(num_layers, pp)), num_layers)
 
 
+def layers_of_first_stage_by_cost(
+    *, num_layers: Numeric, pp: Numeric, head_layers: Numeric
+) -> Numeric:
+    """Layers of the first stage where each stage takes layers until it has more than its share of
+    all matrices, of which the LM head has as many as `head_layers` layers (huggingface/nanotron@
+    2411b022: src/nanotron/models/base.py, thresholds; src/nanotron/models/llama.py,
+    get_block_compute_costs). It has the most.
+
+    >>> float(layers_of_first_stage_by_cost(num_layers=24.0, pp=8.0, head_layers=2.5))
+    4.0
+    """
+    share = np.add(num_layers, head_layers) / pp
+    return np.where(np.asarray(pp) > 1, np.minimum(np.floor(share) + 1, num_layers), num_layers)
+
+
 def layers_less_on_last_stage(*, num_layers: Numeric, pp: Numeric) -> Numeric:
     """Layers that the last stage has fewer than the fullest, for the LM head that it also runs.
 

@@ -7,6 +7,11 @@ from math import nan
 
 import numpy as np
 
+from core.layout.pipeline import (
+    layers_less_on_last_stage,
+    layers_of_first_stage_by_cost,
+    layers_of_largest_stage,
+)
 from core.layout.routing import MAX_VIO, natural_load
 from core.model.adapter_passes import AdapterPasses
 from core.model.transformer import Transformer
@@ -65,6 +70,7 @@ class Workload:
     cuda_graphs: Numeric = 0.0  # 1: the whole step is one graph; between: parts of it are
     chunked_loss: Bools = False  # logits exist in pieces only
     async_tp: Bools = True  # tensor-parallel communication overlapped with its matmuls
+    stages_by_cost: Bools = False  # layers are dealt by their matrices, with those of the LM head
     keeps_gathered_inputs: Bools = False  # of tensor-parallel matmuls, from forward to backward
     overlaps_gradients: Bools = True  # their reduction runs during backward
     sums_whole_gradients: Bools = False  # of FSDP: reduced once, after the last micro-batch
@@ -81,6 +87,35 @@ class Workload:
     capacity_factor: Numeric = 0.0
     expert_imbalance: Numeric = 1.0
     router_max_vio: Numeric = MAX_VIO  # of such a router: core/layout/routing.py
+
+
+def layers_of_fullest_stage(work: Workload, *, pp: Numeric) -> Numeric:
+    """Layers of the pipeline stage that has most, as the software deals them."""
+    model = work.model
+    evenly = layers_of_largest_stage(num_layers=model.num_layers, pp=pp)
+    if not np.any(work.stages_by_cost):
+        return evenly
+    by_cost = layers_of_first_stage_by_cost(
+        num_layers=model.num_layers, pp=pp, head_layers=_head_in_layers(model)
+    )
+    return np.where(work.stages_by_cost, by_cost, evenly)
+
+
+def layers_fewer_on_last_stage(work: Workload, *, pp: Numeric) -> Numeric:
+    """Layers that the last stage, which runs the LM head, has fewer than the fullest."""
+    evenly = layers_less_on_last_stage(num_layers=work.model.num_layers, pp=pp)
+    if not np.any(work.stages_by_cost):
+        return evenly
+    head = _head_in_layers(work.model)
+    left = np.maximum(np.add(work.model.num_layers, head) / pp - head, 0.0)
+    return np.where(work.stages_by_cost, layers_of_fullest_stage(work, pp=pp) - left, evenly)
+
+
+def _head_in_layers(model: Transformer) -> Numeric:
+    """Matrices of the LM head over those of a layer as nanotron counts them: as if no queries
+    shared keys and every MLP had a gate."""
+    attention = 4 * np.multiply(model.num_attention_heads, model.head_dim)
+    return np.divide(model.vocab_size, attention + 3 * np.asarray(model.ffn_hidden_size))
 
 
 def adapter_passes(work: Workload) -> AdapterPasses | None:

@@ -18,11 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.layout.layouts import CONTEXT_METHODS, Layouts, dp
-from core.layout.pipeline import (
-    layers_of_largest_stage,
-    microbatches_in_flight,
-    microbatches_on_last_stage,
-)
+from core.layout.pipeline import microbatches_in_flight, microbatches_on_last_stage
 from core.layout.sharding import (
     ADAMW_STATE_BYTES,
     INDEX,
@@ -35,6 +31,7 @@ from core.layout.workload import (
     Workload,
     adapter_passes,
     expert_load,
+    layers_of_fullest_stage,
     more_state_bytes_of_ends,
 )
 from core.machine.cluster import Cluster
@@ -181,7 +178,7 @@ def in_flight(work: Workload, lay: Layouts, *, first: bool) -> tuple[Numeric, Nu
         num_microbatches=np.maximum(lay.num_microbatches, 1.0),
         schedule=lay.schedule,
     )
-    return flight, layers_of_largest_stage(num_layers=work.model.num_layers, pp=lay.pp)
+    return flight, layers_of_fullest_stage(work, pp=lay.pp)
 
 
 def kept_of_layers(work: Workload, lay: Layouts, layer: LayerKept, layers: Numeric) -> Numeric:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.layout.layouts import Layouts, dp
-from core.layout.pipeline import layers_of_largest_stage
-from core.layout.workload import Workload
+from core.layout.workload import Workload, layers_of_fullest_stage
 from core.model.dimensions import num_layers_with_mlp
 from core.model.transformer import (
     Transformer,
@@ -48,9 +47,7 @@ def _share_of_experts(model: Transformer, share: Numeric) -> Numeric:
 def stage_params(work: Workload, lay: Layouts, *, first: bool) -> StageParams:
     """Parameters of the first or the last pipeline stage, per GPU."""
     model = work.model
-    share = layers_of_largest_stage(num_layers=model.num_layers, pp=lay.pp) / np.maximum(
-        model.num_layers, 1.0
-    )
+    share = layers_of_fullest_stage(work, pp=lay.pp) / np.maximum(model.num_layers, 1.0)
     alone = np.asarray(lay.pp) == 1
     ends = embedding_params(model) * (1.0 if first else alone) + head_params(model) * (
         alone if first else 1.0

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.layout.layouts import SCHEDULES, Layouts
-from core.layout.pipeline import (
-    bubble_fraction,
-    layers_less_on_last_stage,
-    layers_of_largest_stage,
+from core.layout.pipeline import bubble_fraction
+from core.layout.workload import (
+    Workload,
+    layers_fewer_on_last_stage,
+    layers_of_fullest_stage,
 )
-from core.layout.workload import Workload
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.numeric import Numeric
@@ -75,7 +75,7 @@ def pipeline(work: Workload, lay: Layouts) -> Pipeline:
     """The pipeline of each layout. A zero-bubble schedule fills at most the whole bubble
     (core/layout/pipeline.py)."""
     m = np.asarray(lay.num_microbatches, dtype=float)
-    layers = np.asarray(layers_of_largest_stage(num_layers=work.model.num_layers, pp=lay.pp))
+    layers = np.asarray(layers_of_fullest_stage(work, pp=lay.pp))
     bubble = bubble_fraction(
         pp=lay.pp,
         virtual_stages=lay.virtual_stages,
@@ -86,9 +86,7 @@ def pipeline(work: Workload, lay: Layouts) -> Pipeline:
     return Pipeline(
         microbatches=m,
         layers=layers,
-        fewer=np.asarray(
-            layers_less_on_last_stage(num_layers=work.model.num_layers, pp=lay.pp), dtype=float
-        ),
+        fewer=np.asarray(layers_fewer_on_last_stage(work, pp=lay.pp), dtype=float),
         waiting=m * bubble / lay.pp,
     )
 

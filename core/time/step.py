@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 
 from core.layout import optimizers
 from core.layout.layouts import Layouts, dp
-from core.layout.pipeline import (
-    bubble_fraction,
-    layers_less_on_last_stage,
-    layers_of_largest_stage,
-)
+from core.layout.pipeline import bubble_fraction
 from core.layout.sharding import INDEX, column, held_gradient_bytes
-from core.layout.workload import NVME, Workload, more_state_bytes_of_ends
+from core.layout.workload import (
+    NVME,
+    Workload,
+    layers_fewer_on_last_stage,
+    layers_of_fullest_stage,
+    more_state_bytes_of_ends,
+)
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.memory.activations import offloaded_bytes
@@ -73,7 +75,7 @@ def _host_bound(layer_s: Numeric, host_s: Numeric, again: Numeric, eff: Efficien
 def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Step:
     """Seconds of one optimizer step and its utilisation, one row per candidate."""
     one = layer_seconds(work, lay, cluster, eff)
-    layers = layers_of_largest_stage(num_layers=work.model.num_layers, pp=lay.pp)
+    layers = layers_of_fullest_stage(work, pp=lay.pp)
     m = np.asarray(lay.num_microbatches, dtype=float)
     some = work.recomputed_layers
     repeated = repeated_share(
@@ -111,7 +113,7 @@ def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Ste
     pp = np.where(chunked, eff.pp_exposed, 1.0) * traffic.pipeline_s(work, lay, cluster, eff)
 
     # The last stage also runs the head; where layers divide unevenly, it has fewer layers.
-    fewer = layers_less_on_last_stage(num_layers=work.model.num_layers, pp=lay.pp)
+    fewer = layers_fewer_on_last_stage(work, pp=lay.pp)
     head = np.maximum(one.head - fewer * per_layer, 0.0)
     mean_stage_s = (work.model.num_layers * per_layer + one.head) / lay.pp + pp
     # A third of the launches that a device waits for also belong to weight gradients.

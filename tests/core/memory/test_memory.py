@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from core.layout.optimizers import OPTIMIZERS
 from core.layout.sharding import STRATEGIES
-from core.layout.workload import CPU, NOWHERE, NVME
+from core.layout.workload import (
+    CPU,
+    NOWHERE,
+    NVME,
+    layers_fewer_on_last_stage,
+    layers_of_fullest_stage,
+)
 from core.memory.activations import layer_bytes
 from core.memory.memory import (
     PARTS,
@@ -173,6 +179,20 @@ def test_context_parallelism_cuts_tokens_and_not_weights():
         )
     # ... but its ranks share the optimizer: sharding is over dp x cp.
     assert float(stage_params(work, four, first=True).dense_shards) == 32
+
+
+@pytest.mark.parametrize(
+    ("pp", "largest", "last"), [(1.0, 24, 24), (2.0, 14, 10.8), (8.0, 4, 0.85)]
+)
+def test_stages_by_cost_count_the_head_as_layers(pp, largest, last):
+    """Nanotron: 24 layers of 41.9 M, a head of 103 M; a stage ends with the layer that crosses."""
+    shape = {"hidden_size": 2048.0, "ffn_hidden_size": 4096.0, "vocab_size": 50272.0}
+    heads = {"num_attention_heads": 32.0, "num_kv_heads": 32.0, "head_dim": 64.0}
+    work = workload(replace(LLAMA_8B, num_layers=24.0, **shape, **heads), stages_by_cost=True)
+    assert layers_of_fullest_stage(work, pp=pp) == largest
+    assert layers_of_fullest_stage(replace(work, stages_by_cost=False), pp=pp) == 24 / pp
+    fewer = float(layers_fewer_on_last_stage(work, pp=pp))
+    assert largest - fewer == pytest.approx(last, abs=0.01)
 
 
 @pytest.mark.parametrize(("tp", "parts"), [(8.0, 7 / 8), (2.0, 1 / 2), (1.0, 0.0)])

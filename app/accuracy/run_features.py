@@ -20,8 +20,7 @@ from core.layout.sharding import GRADIENT_BYTES
 from core.machine.efficiency import Efficiency
 from core.model.transformer import Transformer, is_moe
 from core.time.layer import decimal_year, is_since
-from core.time.repeated import matmul_shares
-from hardware.efficiency import GENERIC, Stack
+from hardware.efficiency import GENERIC, Stack, stack_of
 from hardware.habits.adapters import EAGER, FUSED, launches_eagerly, runs_eagerly
 from hardware.habits.remat import repeated
 from hardware.measured import RunInputs
@@ -209,8 +208,11 @@ def _capacity_factor(inputs: RunInputs, i: int, stack: Stack) -> float:
 
 def _document_tokens(inputs: RunInputs, i: int, stack: Stack) -> float:
     """Mean length of the documents that attention keeps apart; NaN where it covers the sequence."""
-    packed = inputs.packing[i] == PACKED and inputs.task[i] != "pretrain"
-    if not packed or habit(stack, "masks_documents", year_of(inputs, i)) != ON:
+    # 'ms-swift/megatron': the one in front prepares the data, the other trains.
+    prepares = stack_of(str(inputs.framework[i]).split("/")[0]) or stack
+    year = year_of(inputs, i)
+    apart = ON in (habit(s, "masks_documents", year) for s in (stack, prepares))
+    if inputs.packing[i] != PACKED or inputs.task[i] == "pretrain" or not apart:
         return nan
     given = float(inputs.avg_tokens[i])
     return PACKED_TOKENS if np.isnan(given) else given

@@ -132,9 +132,7 @@ def features(
             inputs.grad_overlap[i], bool(is_since(year, stack.gradient_overlap_since))
         ),
         "deduplicates": sends in ONCE_PER_NODE,
-        # A stack whose habit is DeepSpeed means ZeRO-3 by zero3/fsdp, which reduces each time.
-        "sums_whole_gradients": habit(stack, "gradient_sums", year) == "whole"
-        and stack.dp_sharding != "zero3",
+        "sums_whole_gradients": _sums_whole(inputs, i, stack),
         "overlaps_weights": _flag(inputs.param_overlap[i], True),
         "broadcasts_weights": habit(stack, "broadcasts_weights", year) == ON,
         "splits_expert_biases": habit(stack, "splits_expert_biases", year) == ON,
@@ -196,6 +194,15 @@ def word(inputs: RunInputs, i: int, column: str, known: tuple[str, ...], stack: 
     """The word of a cell if it is known, else the habit of the stack at that date."""
     written = str(getattr(inputs, column)[i])
     return written if written in known else habit(stack, column, year_of(inputs, i))
+
+
+def _sums_whole(inputs: RunInputs, i: int, stack: Stack) -> bool:
+    """Whether FSDP reduces gradients once a step. A stack whose habit is DeepSpeed means ZeRO-3 by
+    zero3/fsdp, which reduces each time."""
+    year = year_of(inputs, i)
+    second = habit(stack, "gradient_sums_of_fsdp2", year)
+    sums = second if second and inputs.dp_sharding[i] == "fsdp2" else ""
+    return (sums or habit(stack, "gradient_sums", year)) == "whole" and stack.dp_sharding != "zero3"
 
 
 def _capacity_factor(inputs: RunInputs, i: int, stack: Stack) -> float:

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from app.accuracy.columns import columns
-from app.accuracy.predict import circumstances_of, predict
-from core.evidence.uncertainty import throughput_sigma
+from app.accuracy.predict import predict
 from core.units import GIB
 from hardware.facts import accelerator
 from hardware.measured import MODELS_CSV, RUNS_CSV, RunInputs, read_models, read_runs
@@ -235,6 +234,19 @@ def test_a_frozen_base_in_fp32_takes_twice_the_bytes_and_no_time():
     assert whole.tokens_per_s_per_gpu_p50[0] == pytest.approx(
         half.tokens_per_s_per_gpu_p50[0], rel=0.01
     )
+
+
+@pytest.mark.parametrize(("date", "sharding", "whole"), [
+    ("2025-06", "fsdp2", False), ("2025-12", "fsdp2", True), ("2025-06", "zero3/fsdp", True),
+])  # fmt: skip
+def test_accelerate_sums_whole_gradients_of_fsdp2_since_it_can(date, sharding, whole):
+    chosen = np.flatnonzero(
+        (RUNS.inputs.framework == "trl") & (RUNS.inputs.dp_sharding == "fsdp2")
+    )[:1]
+    words = {"dp_sharding": sharding, "software_date": date, "framework": "axolotl"}
+    words = words | {"task": "sft", "offload": "none", "global_batch": 64.0, "micro_batch": 1.0}
+    found, _, _ = columns(edited(chosen, **words), MODELS)
+    assert bool(np.asarray(found.work.sums_whole_gradients).item()) == whole
 
 
 def test_what_drives_a_run_packs_its_examples():

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.layout.layouts import Layouts, dp
-from core.layout.workload import Workload, layers_of_fullest_stage
-from core.model.dimensions import num_layers_with_mlp
+from core.layout.pipeline import layers_of_largest_stage
+from core.layout.workload import Workload
+from core.model.dimensions import num_layers_with_mlp, num_moe_layers
 from core.model.transformer import (
     Transformer,
     embedding_params,
@@ -59,8 +60,8 @@ def stage_params(work: Workload, lay: Layouts, *, first: bool) -> StageParams:
         0.0,
     )
     in_layers = share * layer_params(model) / lay.tp
-    experts = _share_of_experts(model, share) * routed_expert_params(model)
-    experts = experts / np.multiply(lay.ep, lay.etp)
+    of_experts = _share_of_experts(model, lay, share=share, first=first)
+    experts = of_experts * routed_expert_params(model) / np.multiply(lay.ep, lay.etp)
     ranks = np.multiply(np.multiply(lay.dp_shard, lay.cp), 1.0)
     per_stage = np.multiply(np.multiply(dp(lay), lay.cp), lay.tp)
     copies = np.maximum(per_stage / np.multiply(lay.ep, lay.etp), 1.0)
@@ -77,3 +78,18 @@ def stage_params(work: Workload, lay: Layouts, *, first: bool) -> StageParams:
             one_layer, np.multiply(model.vocab_size, model.hidden_size) / lay.tp
         ),
     )
+
+
+def _share_of_experts(model: Transformer, lay: Layouts, *, share: Numeric, first: bool) -> Numeric:
+    """Share of the routed experts that the layers of a stage hold. Few dense layers of a model with
+    experts lead it (DeepSeek-V3's first_k_dense_replace), so that the first of two stages has them,
+    and of more stages the second one is as full as the first, with experts in every layer; many
+    alternate with the others, as those of Llama 4 do."""
+    layers = np.asarray(model.num_layers, dtype=float)
+    leading = np.asarray(model.num_dense_layers) < layers / 2
+    leading &= np.asarray(num_layers_with_mlp(model)) == layers
+    here = share * layers
+    if first:
+        here = here - np.where(np.asarray(lay.pp) == 2, model.num_dense_layers, 0.0)
+    held = np.clip(here / np.maximum(num_moe_layers(model), 1.0), 0.0, 1.0)
+    return np.where(leading & (np.asarray(lay.pp) > 1) & is_moe(model), held, share)

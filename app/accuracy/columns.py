@@ -23,7 +23,7 @@ from app.accuracy.run_features import (
     reported,
     year_of,
 )
-from app.accuracy.run_layout import given_or, layout_of, sharding_that_fits
+from app.accuracy.run_layout import gathers_once, given_or, layout_of, sharding_that_fits
 from app.accuracy.run_words import (
     PRECISION_NAMES,
     SHARDING_NAMES,
@@ -185,9 +185,13 @@ def _row(
         sharding = "hsdp" if float(inputs.num_gpus[i]) > cluster.scale_up_domain else sharding
     if written not in SHARDING_NAMES:
         sharding = sharding_that_fits(inputs, i, facts, work, cluster, eff, sharding)
+    named = known_stack is not None or bool(stack.software)
+    stays = sharding == "zero2" and named and gathers_once(stack)
+    sharding = "fsdp2" if stays else sharding
     layout, degrees_known = layout_of(
         inputs, i, facts, work, cluster, eff, sharding, xla=stack.family == XLA
     )
+    layout["reshard"] = float(not stays)
     recompute = recompute_of(inputs, i, experts=bool(is_moe(facts.transformer)))
     habit = stack.recompute.split()
     stated = recompute in RECOMPUTE

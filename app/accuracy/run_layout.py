@@ -15,6 +15,7 @@ from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.memory.memory import peak_bytes
 from core.time.layer import decimal_year
+from hardware.efficiency import Stack
 from hardware.measured import RunInputs
 from hardware.measured_model import ModelFacts
 
@@ -81,6 +82,13 @@ def sharding_that_fits(
     whole["recompute"] = float(RECOMPUTE.index("full"))
     need = total(peak_bytes(work, Layouts(**whole), cluster, eff))
     return sharding if float(need) <= FITS * float(np.asarray(cluster.memory_bytes)) else "zero3"
+
+
+def gathers_once(stack: Stack) -> bool:
+    """Whether ZeRO-2 in a stack's own words is FSDP that does not reshard after forward: it has no
+    other way to shard gradients and states alone (torchtitan's fsdp_reshard_after_forward=never,
+    PyTorch's SHARD_GRAD_OP). The weights are then masters of their own, gathered once a step."""
+    return "zero2" not in stack.shardings and bool({"fsdp1", "fsdp2"} & set(stack.shardings))
 
 
 def _degrees(

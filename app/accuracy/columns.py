@@ -52,6 +52,7 @@ from hardware.habits.adapters import ATTENTION, QKV, adapter_fields, targets_of
 from hardware.habits.unnamed import software_of
 from hardware.measured import RunInputs, measured_accelerators
 from hardware.measured_model import ModelFacts
+from hardware.stack_support import habit
 
 # Recipes that page an 8-bit optimizer and update in backward where one GPU trains every weight
 # (pytorch/torchtune@02d703550: recipes/configs/llama3_1/8B_full_single_device.yaml).
@@ -275,6 +276,8 @@ def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack, *, in_rack
         matmul_bits=float(recipe.matmul_bits),
         quantised_bytes=INT8_BYTES * 2 if name == INT8 else recipe.quantised_bytes,
         quantised_weight_bytes=INT8_BYTES if name == INT8 else 0.0,
+        gathers_in_8_bits=recipe.name == "fp8"
+        and habit(stack, "float8_gathers", year_of(inputs, i)) == "1",
         adapters=adapters,
         trained_fraction=float(np.asarray(trained)),
         weight_bytes=_frozen_bytes(task, str(inputs.param_dtype[i])),

@@ -125,6 +125,7 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         global_batch_size=float(scenario.global_batch_size),
         matmul_bits=float(recipe.matmul_bits),
         quantised_bytes=recipe.quantised_bytes,
+        gathers_in_8_bits=recipe.name == "fp8" and habit_of(stack, "float8_gathers", year) == "1",
         document_tokens=_document_tokens(scenario, stack),
         optimizer_state_bytes=optimizer.state_bytes,
         ends_state_bytes=nan if optimizer.ends_state_bytes is None else optimizer.ends_state_bytes,

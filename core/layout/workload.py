@@ -69,6 +69,8 @@ class Workload:
     logit_bytes: Numeric = nan  # held per logit by its software; NaN: as its stack (efficiency)
     cuda_graphs: Numeric = 0.0  # 1: the whole step is one graph; between: parts of it are
     chunked_loss: Bools = False  # logits exist in pieces only
+    # Tensor-wise fp8: sharded weights, and inputs across tensor parallelism, are gathered in 8 bits
+    gathers_in_8_bits: Bools = False
     async_tp: Bools = True  # tensor-parallel communication overlapped with its matmuls
     stages_by_cost: Bools = False  # layers are dealt by their matrices, with those of the LM head
     keeps_gathered_inputs: Bools = False  # of tensor-parallel matmuls, from forward to backward

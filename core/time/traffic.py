@@ -39,6 +39,9 @@ from core.numeric import Bools, Numeric
 from core.time import collectives, links
 
 LARGE_TENSORS = 4 + 3  # matrices of a layer: of attention [V17], and of a gated MLP [S20]
+# Two of a layer's eight gathers and scatters, those of inputs, are half as large in 8 bits
+# (pytorch/torchtitan@06fe2901: docs/float8.md).
+INPUTS_IN_8_BITS = 7 / 8
 PORTS = 8  # network ports of the machine of `fill_bytes`: each buffers its share [A24]
 
 
@@ -55,6 +58,7 @@ def tensor_parallel_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Effic
     ring = collectives.all_reduce_s(
         size_bytes=size, ranks=lay.tp, bytes_per_s=rate, latency_s=latency
     )
+    ring = ring * np.where(work.gathers_in_8_bits, INPUTS_IN_8_BITS, 1.0)
     fill = 2 * (np.asarray(lay.tp) - 1) * np.minimum(size / lay.tp, eff.fill_bytes) / rate
     ring = ring + fill
     one = ring
@@ -325,6 +329,9 @@ def gathers_of_step_s(
     """`gather_s` of each micro-batch but the last, and of the last: they differ where gradients are
     summed whole before one scatter."""
     sent = np.minimum(work.weight_bytes, 2.0)  # what is kept in fp32 travels in 16 bits
+    # Linear layers are cast before they are gathered, both ends of the model are not.
+    of_ends = params.ends / np.maximum(params.dense + params.experts, 1.0)
+    sent = np.where(work.gathers_in_8_bits, np.minimum(sent, 1.0 + of_ends), sent)
     of = (
         lay, cluster, eff, params, work.trained_fraction, layers, sent, work.gradient_bytes,
     )  # fmt: skip

@@ -213,6 +213,23 @@ def test_zero2_of_fsdp_keeps_the_gathered_weights_beside_their_own_masters(frame
     assert 1.0 < gain < 1.06
 
 
+@pytest.mark.parametrize(
+    ("precision", "framework", "date", "faster"),
+    [
+        ("fp8", "torchtitan", "2025-06", True),
+        ("fp8-rowwise", "torchtitan", "2025-06", False),
+        ("fp8", "torchtitan", "2026-08", False),
+        ("fp8", "transformer-engine", "2025-06", False),
+    ],
+)
+def test_tensorwise_fp8_of_torchtitan_gathers_in_8_bits(precision, framework, date, faster):
+    """pytorch/torchtitan: docs/float8.md; scales of rows are gathered in 16 bits."""
+    run = row("titan-asynctp-llama3.1-70b-float8-tensorwise-asyncno")
+    words = {"precision": precision, "framework": framework, "software_date": date}
+    found = columns(edited(run, **words), MODELS)[0]
+    assert bool(np.all(found.work.gathers_in_8_bits)) == faster
+
+
 def test_a_printed_peak_is_no_more_than_the_device_has():
     """Whatever is forecast of its need, and whatever its chance of running out."""
     chosen = row("swift-bench-qwen-7b-sft-512")

@@ -293,6 +293,40 @@ class TestModelParallelVolumes:
             assert float(of(workload(MIXTRAL_8X7B), layout(), SLOW, IDEAL)) == 0
 
 
+def test_weights_that_are_cast_before_they_are_gathered_move_half_but_for_both_ends():
+    """torchtitan's float8 all-gather: of 8.03B parameters 1.05B are embeddings and the LM head."""
+    lay = layout(strategy="fsdp2")
+    held = params_of(LLAMA_8B, lay)
+
+    def step_s(in_8_bits):
+        work = workload(LLAMA_8B, gathers_in_8_bits=in_8_bits)
+        return float(traffic.gathers_of_step_s(work, lay, SLOW, IDEAL, held, 32.0)[1])
+
+    linear = float(held.dense - held.ends)
+    ranks = float(held.dense_shards)
+    assert step_s(False) - step_s(True) == pytest.approx(2 * linear * (1 - 1 / ranks), rel=1e-3)
+    frozen = workload(LLAMA_8B, gathers_in_8_bits=True, weight_bytes=0.5)
+    quantised = workload(LLAMA_8B, weight_bytes=0.5)
+    both = (
+        float(traffic.gathers_of_step_s(w, lay, SLOW, IDEAL, held, 32.0)[1])
+        for w in (frozen, quantised)
+    )
+    assert next(both) == next(both)
+
+
+def test_inputs_that_are_cast_before_they_are_gathered_save_an_eighth_of_tensor_parallelism():
+    lay = layout(tp=8, sequence_parallel=1.0)
+    in_16, in_8 = (
+        float(
+            traffic.tensor_parallel_s(
+                workload(LLAMA_8B, gathers_in_8_bits=e), lay, SLOW, replace(IDEAL, fill_bytes=0.0)
+            )
+        )
+        for e in (False, True)
+    )
+    assert in_8 == pytest.approx(7 / 8 * in_16)
+
+
 def test_owners_that_broadcast_their_tensors_fill_the_ring_of_machines_once_each():
     """InternLM/InternLM@01e7fd610: broadcast_params sends what each rank owns, one by one."""
     eff = replace(IDEAL, fill_bytes=8e6)

@@ -20,8 +20,9 @@ from core.layout.sharding import GRADIENT_BYTES
 from core.machine.efficiency import Efficiency
 from core.model.transformer import Transformer, is_moe
 from core.time.layer import decimal_year, is_since
+from core.time.repeated import matmul_shares
 from hardware.efficiency import GENERIC, Stack, stack_of
-from hardware.habits.adapters import EAGER, FUSED, launches_eagerly, runs_eagerly
+from hardware.habits.adapters import EAGER, FUSED, LINEAR_LOSS, runs_eagerly
 from hardware.habits.remat import repeated
 from hardware.measured import RunInputs
 from hardware.measured_cells import PACKED, PADDED
@@ -113,14 +114,16 @@ def features(
             and year < decimal_year(NATIVE_KERNELS)
         ),
         "compiled": compiled,
-        "eager_norms": runs_eagerly(stack, year, said=str(inputs.elementwise_kernel[i]), loss=loss),
-        "eager_launches": launches_eagerly(
+        "eager_norms": runs_eagerly(
             stack, year, tunes=not pretrains, said=str(inputs.elementwise_kernel[i]), loss=loss
         ),
         "compiled_loss": str(inputs.loss_kernel[i]) == "compiled"
         or (loss in ("", "compiled") and compiled and habit(stack, "compiled_loss", year) == ON),
         "whole_logits": loss in (WHOLE, SIXTEEN_BIT),
         "chunked_loss": loss in IN_PIECES,
+        "loss_chunk_tokens": float(habit(stack, "loss_chunk_tokens", year) or nan),
+        "loss_chunk_by_width": loss == LINEAR_LOSS,
+        "frees_gradients": habit(stack, "frees_gradients", year) == ON,
         "logit_bytes": SIXTEEN_BIT_LOGITS
         if loss == SIXTEEN_BIT
         else float(habit(stack, "held_logits_bytes", year) or nan),

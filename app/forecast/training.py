@@ -34,7 +34,6 @@ from hardware.habits import options
 from hardware.habits.adapters import (
     LINEAR_LOSS,
     adapter_fields,
-    launches_eagerly,
     runs_eagerly,
 )
 from hardware.habits.flags import differences, settled
@@ -142,8 +141,7 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         unfused_attention=scenario.attention == "unfused",
         flash2=does["attention"] == "flash2",
         compiled=options.compiles(scenario, stack),
-        eager_norms=runs_eagerly(stack, year, loss=_loss_of(stack, year, does["loss"])),
-        eager_launches=launches_eagerly(
+        eager_norms=runs_eagerly(
             stack,
             year,
             tunes=scenario.task != "pretrain",
@@ -152,6 +150,9 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         compiled_loss=options.compiles_loss(scenario, stack),
         cuda_graphs=options.graphs_of(scenario, stack) or PARTIAL * scenario.cuda_graph_parts,
         chunked_loss=does["loss"] == "chunked",
+        loss_chunk_tokens=float(habit_of(stack, "loss_chunk_tokens", year) or nan),
+        loss_chunk_by_width=_loss_of(stack, year, does["loss"]) == LINEAR_LOSS,
+        frees_gradients=habit_of(stack, "frees_gradients", year) == "1",
         software_year=year,
         async_tp=scenario.async_tp == "on"
         or (not scenario.async_tp and bool(is_since(year, stack.async_tp_since))),

@@ -63,12 +63,13 @@ class Workload:
     flash2: Bools = False  # FlashAttention 2 where a newer kernel exists
     compiled: Bools = False  # elementwise operators fused by a compiler
     eager_norms: Bools = False  # norms and rotation run operator by operator
-    eager_launches: Bools = False  # a layer launches as many kernels as if they did
     compiled_loss: Bools = False  # the loss, too
     whole_logits: Bools = False  # every tensor-parallel rank holds the whole vocabulary
     logit_bytes: Numeric = nan  # held per logit by its software; NaN: as its stack (efficiency)
     cuda_graphs: Numeric = 0.0  # 1: the whole step is one graph; between: parts of it are
     chunked_loss: Bools = False  # logits exist in pieces only
+    loss_chunk_tokens: Numeric = nan  # tokens of a piece; NaN: an eighth of the sequence
+    loss_chunk_by_width: Bools = False  # pieces whose logits take as much as the hidden states
     # Tensor-wise fp8: sharded weights, and inputs across tensor parallelism, are gathered in 8 bits
     gathers_in_8_bits: Bools = False
     async_tp: Bools = True  # tensor-parallel communication overlapped with its matmuls
@@ -76,6 +77,7 @@ class Workload:
     keeps_gathered_inputs: Bools = False  # of tensor-parallel matmuls, from forward to backward
     overlaps_gradients: Bools = True  # their reduction runs during backward
     sums_whole_gradients: Bools = False  # of FSDP: reduced once, after the last micro-batch
+    frees_gradients: Bools = False  # after each step: none exists when the next loss is computed
     overlaps_weights: Bools = True  # sharded ones are gathered ahead of their layer
     broadcasts_weights: Bools = False  # ZeRO-1: updated ones are sent by one owner after the other
     software_year: Numeric = 2026.5  # decimal year of the stack's release

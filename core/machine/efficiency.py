@@ -52,6 +52,7 @@ class Efficiency:
     nvme_bytes_per_s: Numeric  # of the node's drives, per GPU
     host_bytes_per_s: Numeric  # of the host's memory, per GPU: where offloaded states are updated
     step_s: Numeric  # fixed seconds of a step: data, logging, synchronisation
+    alone_step_s: Numeric  # of a step of one GPU
     software_per_year: Numeric  # kernels get faster: of the rate, a year of software
     power_exponent: Numeric  # matmul rate goes with the power limit to this
     # recompute (share of one forward pass repeated)

@@ -157,10 +157,17 @@ def stage_bytes(
     gradients = state_bytes(work, lay, params, eff, "gradients")
     copies = state_copies(lay, params, eff, trained=work.trained_fraction, gradients=gradients)
     # Temporaries of the optimizer step reuse the memory of the backward pass.
-    step = np.maximum(step_temporaries(work, lay, params, eff) - live, 0.0)
+    temporaries = step_temporaries(work, lay, params, eff)
+    step = np.maximum(temporaries - live, 0.0)
+    # Gradients that grow while activations shrink: the fullest moment is the loss, the end of
+    # backward or the step.
+    of_layer = kept_of_layers(work, lay, layer, np.minimum(1.0, flight * layers))
+    end = of_layer + again + working + unsharded_bytes(lay, params, work.trained_fraction)
+    fullest = np.maximum(live, gradients + np.maximum(np.minimum(end, live), temporaries))
+    late = np.where(makes_gradients_late(work, lay), gradients + live + step - fullest, 0.0)
     return {
         "parameters": state_bytes(work, lay, params, eff, "parameters"),
-        "gradients": gradients,
+        "gradients": gradients - late,
         "optimizer": state_bytes(work, lay, params, eff, "optimizer"),
         "activations": activations,
         "logits": logits,
@@ -205,6 +212,7 @@ def one_layer(work: Workload, lay: Layouts, eff: Efficiency) -> LayerKept:
         expert_load=expert_load(work, ep=lay.ep),
         routed_copies=eff.routed_copies,
         of_adapters=adapter_bytes(work, lay) + gathered_inputs_bytes(work, lay),
+        recomputed_layers=work.recomputed_layers,
     )
 
 
@@ -244,10 +252,31 @@ def logits_bytes(work: Workload, lay: Layouts, eff: Efficiency) -> Numeric:
     own = np.asarray(work.logit_bytes)
     per_logit = np.where(np.isnan(own), eff.held_logits_bytes, own)
     per_logit = per_logit * np.where(work.compiled_loss, eff.compiled_logits, 1.0)
-    pieces = np.where(work.chunked_loss, CHUNK_OF_LOGITS, 1.0)
     tokens = tokens_per_rank(work, lay)
+    pieces = np.where(work.chunked_loss, chunk_of_logits(work, tokens), 1.0)
     parts = np.where(work.whole_logits, 1.0, lay.tp)
     return per_logit * pieces * np.multiply(tokens, work.model.vocab_size) / parts
+
+
+def chunk_of_logits(work: Workload, tokens: Numeric) -> Numeric:
+    """Share of the logits that exists at one time in a loss in pieces: of `loss_chunk_tokens`
+    tokens, or as many pieces as the vocabulary is wider than the model (linkedin/Liger-Kernel:
+    src/liger_kernel/ops/fused_linear_cross_entropy.py, inc_factor), else an eighth."""
+    each = np.asarray(work.loss_chunk_tokens) / np.maximum(tokens, 1.0)
+    share = np.where(np.isnan(each), CHUNK_OF_LOGITS, np.minimum(each, 1.0))
+    pieces = np.ceil(np.divide(work.model.vocab_size, work.model.hidden_size))
+    return np.where(work.loss_chunk_by_width, 1 / np.maximum(pieces, 1.0), share)
+
+
+def makes_gradients_late(work: Workload, lay: Layouts) -> Bools:
+    """Whether gradients only come to be in the backward pass of a step: where a stack frees them
+    after each step (torch.optim.Optimizer.zero_grad, set_to_none=True), one micro-batch makes a
+    step, and no bucket or flat buffer outlives it. Of sharded ones published peaks do not say so:
+    with them forecasts of publications that a fit had not seen get worse."""
+    strategy = np.asarray(lay.strategy)
+    alone = (strategy == INDEX["ddp"]) & (np.asarray(dp(lay)) <= 1)
+    once = (np.asarray(lay.num_microbatches) <= 1) & (np.asarray(lay.pp) == 1)
+    return np.asarray(work.frees_gradients) & once & alone
 
 
 def unsharded_bytes(lay: Layouts, params: StageParams, trained: Numeric) -> Numeric:

@@ -16,8 +16,9 @@ The peak of `core.memory.memory` is the largest of these phases, to the byte:
 Where the peak counts more than exists at one time: gradients are counted as a whole in forward
 and backward. With several micro-batches that is so from the second one on, and where a stack keeps
 one buffer for all gradients it is always so. With ONE micro-batch, in a stack that frees gradients
-after each step, they grow while activations shrink: `late_gradient_bytes` says how much less the
-peak is then. The gradients of one gathered unit are counted from forward on, too.
+after each step, they grow while activations shrink. Where a device trains alone they are counted
+so (`core.memory.memory.makes_gradients_late`); elsewhere `late_gradient_bytes` says how much less
+the peak would be. The gradients of one gathered unit are counted from forward on, too.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from core.memory.memory import (
     in_flight,
     kept_of_layers,
     logits_bytes,
+    makes_gradients_late,
     one_layer,
     reserve_bytes,
     settled_bytes,
@@ -79,6 +81,7 @@ class _Stage:
     gathered: Numeric  # weights of other ranks, with the gradients of a unit
     gathered_between: Numeric
     temporaries: Numeric  # of the optimizer's step
+    late: Numeric  # 1: no gradient exists before backward
 
 
 def phase_bytes(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Phases:
@@ -162,6 +165,7 @@ def _stage(
         gathered=gathered,
         gathered_between=np.where(alone, 0.0, gathered),  # a pipeline keeps its stage gathered
         temporaries=step_temporaries(work, lay, params, eff),
+        late=np.where(makes_gradients_late(work, lay), 1.0, 0.0),
     )
 
 
@@ -191,12 +195,27 @@ def _phases(s: _Stage) -> dict[str, dict[str, Numeric]]:
     idle = {**s.states, "gradients": 0.0, "buffers": s.lasting_copies + s.groups}
     passing = {**trained, "buffers": trained["buffers"] + s.gathered}
     between = {**trained, "buffers": trained["buffers"] + s.gathered_between}
+    gradients = np.asarray(s.states["gradients"])
+    # Late gradients and kept activations never are whole at once: the fuller end of backward.
+    at_end = np.where(gradients + s.kept_of_layer >= np.asarray(s.kept), s.late, 0.0)
+    during = np.where(s.late > at_end, 0.0, gradients)
+    kept = np.where(at_end > 0, s.kept_of_layer, s.kept)
     found: dict[str, dict[str, Numeric]] = {
         "start": idle,
         # The loss is at the end of forward: every layer's activations and the logits.
-        "forward": {**passing, "activations": s.kept, "logits": s.logits},
+        "forward": {
+            **passing,
+            "gradients": (1 - s.late) * gradients,
+            "activations": s.kept,
+            "logits": s.logits,
+        },
         # The logits are freed, and one layer is recomputed and differentiated.
-        "backward": {**passing, "activations": s.kept + s.again, "temporaries": s.working},
+        "backward": {
+            **passing,
+            "gradients": during,
+            "activations": kept + s.again,
+            "temporaries": s.working,
+        },
         "accumulation": {**between, "activations": s.kept_between},
         "optimizer_step": {**trained, "temporaries": s.temporaries},
         "checkpoint": idle,

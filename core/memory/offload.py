@@ -17,6 +17,7 @@ from core.numeric import Numeric
 
 # Places of (optimizer states, weights) that the search tries, least offloading first.
 LEVELS = ((NOWHERE, NOWHERE), (CPU, NOWHERE), (CPU, CPU))
+HOST_SHARED_BY = 8.0  # GPUs that `host_bytes_per_s` is shared by
 USABLE_SHARE = 0.9  # of the host's memory; the rest is for the system and the data loader
 
 
@@ -56,6 +57,13 @@ def host_bytes(work: Workload, lay: Layouts, eff: Efficiency) -> Numeric:
     return np.maximum(ends[0], ends[1])
 
 
+def host_rate(lay: Layouts, eff: Efficiency) -> Numeric:
+    """Bytes/s of the host's memory for the update of one GPU's states: the figure is that of eight
+    GPUs that share a host; where a job has fewer, each has more. Measured on one H100 class machine
+    with 16 cores and one GPU: about 100 GB/s (docs/accuracy.md, runs of our own)."""
+    return eff.host_bytes_per_s * HOST_SHARED_BY / np.clip(lay.num_gpus, 1.0, HOST_SHARED_BY)
+
+
 def least_host_s(work: Workload, lay: Layouts, eff: Efficiency) -> Numeric:
     """Least seconds per step in which the host updates the states it keeps; transfers over the link
     are extra (core/time/step.py)."""
@@ -70,4 +78,4 @@ def least_host_s(work: Workload, lay: Layouts, eff: Efficiency) -> Numeric:
         state_bytes=work.optimizer_state_bytes, weight_bytes=eff.own_weight_bytes
     )
     on_host = np.asarray(lay.offload_optimizer) > 0
-    return np.where(on_host, moved * work.trained_fraction / eff.host_bytes_per_s, 0.0)
+    return np.where(on_host, moved * work.trained_fraction / host_rate(lay, eff), 0.0)

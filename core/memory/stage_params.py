@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.layout.layouts import Layouts, dp
-from core.layout.pipeline import layers_of_largest_stage
-from core.layout.workload import Workload
-from core.model.dimensions import num_layers_with_mlp, num_moe_layers
+from core.layout.workload import Workload, layers_of_fullest_stage
+from core.model.dimensions import num_layers_with_mlp
 from core.model.transformer import (
     Transformer,
     embedding_params,
@@ -34,15 +33,6 @@ class StageParams:
     expert_shards: Numeric
     one_layer: Numeric
     largest_unit: Numeric  # parameters of the largest piece that is gathered at once
-
-
-def _share_of_experts(model: Transformer, share: Numeric) -> Numeric:
-    """Share of the routed experts on the stage that holds most of them: where a few dense layers
-    come first, as DeepSeek's do, a later stage has none of them. `share` of all layers."""
-    sparse = np.maximum(num_moe_layers(model), 1.0)
-    leads = 4 * np.asarray(model.num_dense_layers) <= model.num_layers
-    everywhere = num_layers_with_mlp(model) == model.num_layers
-    return np.where(leads & everywhere, np.minimum(share * model.num_layers / sparse, 1.0), share)
 
 
 def stage_params(work: Workload, lay: Layouts, *, first: bool) -> StageParams:

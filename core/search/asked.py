@@ -17,7 +17,7 @@ from core.search.columns import Ints
 # Of a workload: what the memory of a layout does not depend on.
 OF_TIME = frozenset(
     {
-        "flash2", "eager_norms", "eager_launches", "cuda_graphs", "async_tp",
+        "flash2", "eager_norms", "cuda_graphs", "async_tp",
         "overlaps_gradients", "overlaps_weights", "broadcasts_weights", "software_year",
         "host_slowdown", "overlaps_experts", "deduplicates", "splits_expert_biases",
     }

@@ -16,7 +16,7 @@ from core.layout.layouts import Choices
 from core.layout.workload import Workload
 from core.machine.efficiency import Efficiency
 from core.memory.memory import live_bytes, reserve_bytes, unwasted_bytes
-from core.memory.offload import host_bytes, work_on
+from core.memory.offload import HOST_SHARED_BY, host_bytes, work_on
 from core.numeric import as_float
 from core.search.asked import Asked, Together, twins
 from core.search.best import Best, Job, usable_share
@@ -148,7 +148,9 @@ def _problem(asked: Asked, machines: Machines) -> Problem:
     # faster than the device, or states that are paged anyway, may gain by offloading.
     work, eff = asked.work, asked.eff
     device = np.asarray(machines.clusters.memory_bytes_per_s) * eff.memory
-    slower_host = (eff.host_bytes_per_s <= device) & (not np.any(work.paged_optimizer))
+    slower_host = (eff.host_bytes_per_s * HOST_SHARED_BY <= device) & (
+        not np.any(work.paged_optimizer)
+    )
     return Problem(
         work=work,
         eff=eff,

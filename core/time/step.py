@@ -26,6 +26,7 @@ from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.memory.activations import offloaded_bytes
 from core.memory.memory import tokens_per_rank
+from core.memory.offload import host_rate
 from core.memory.stage_params import StageParams, stage_params
 from core.model.transformer import (
     forward_flops_per_token,
@@ -100,7 +101,7 @@ def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Ste
     parts_left = np.where(graphs > 0, eff.partial_graphs, 1.0)
     routing = np.where(np.asarray(work.capacity_factor) > 0, eff.padded_host, 1.0)
     routed = moe_share * routing * eff.expert_host_s
-    eager = np.where(work.compiled, False, work.eager_launches)
+    eager = np.where(work.compiled, False, work.eager_norms)
     launches = kernels.launches(work.model, eager=eager) * np.asarray(eff.host_s)
     host_s = parts_left * (launches + adapters + hooks + routed)
     host_s = np.where(graphs >= 1, 0.0, host_s * work.host_slowdown)
@@ -147,7 +148,7 @@ def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Ste
         "offload_exposed": _offload_s(work, lay, cluster, eff, params, layers, left_s),
         "bubble": m * mean_stage_s * bubble,
         "optimizer": _optimizer_s(work, lay, cluster, eff, params),
-        "overhead": m * layers * waiting + eff.step_s,
+        "overhead": m * layers * waiting + _step_s(lay, eff),
     }
     nodes = np.maximum(np.divide(lay.num_gpus, cluster.gpus_per_node), 1.0)
     whole = sum(np.asarray(v, dtype=float) for v in parts.values())
@@ -293,7 +294,7 @@ def _optimizer_s(
     owned = _owned_params(work, lay, params)
     rate = np.where(
         np.asarray(work.offload_optimizer) > 0,
-        eff.host_bytes_per_s,
+        host_rate(lay, eff),
         np.asarray(cluster.memory_bytes_per_s) * eff.memory,
     )
     ends, experts = _owned_ends_and_experts(work, lay, params)
@@ -306,6 +307,11 @@ def _optimizer_s(
     matmul_rate = np.asarray(cluster.peak_flops_per_s) * cluster.ceiling * eff.matmul
     orthogonal = np.where(work.orthogonalises, flops / matmul_rate, 0.0)
     return moved / rate + orthogonal
+
+
+def _step_s(lay: Layouts, eff: Efficiency) -> Numeric:
+    """Fixed seconds of a step. One GPU waits for no other, and its host runs ahead of it."""
+    return np.where(np.asarray(lay.num_gpus) > 1, eff.step_s, eff.alone_step_s)
 
 
 def _offload_s(

@@ -45,22 +45,14 @@ def targets_of(stack: Stack, year: float, said: str) -> str:
     return said if said in TARGETS else habit(stack, "lora_targets", year) or ALL
 
 
-def runs_eagerly(stack: Stack, year: float, *, said: str = "", loss: str = "") -> bool:
-    """Whether norms and rotation run operator by operator: as the run says, else as the stack."""
+def runs_eagerly(stack: Stack, year: float, *, tunes: bool, said: str = "", loss: str = "") -> bool:
+    """Whether norms and rotation run operator by operator: as the run says, else as the stack.
+    Libraries for fine-tuning run the models of transformers (hardware/habits/built_on.csv), so that
+    one that nobody names does, too."""
     if said in (EAGER, FUSED):
         return said == EAGER
-    if stack.name == GENERIC:  # its fractions are those of stacks of all kinds
+    if loss == LINEAR_LOSS:
         return False
-    return habit(stack, "norm_kernels", year) == EAGER and loss != LINEAR_LOSS
-
-
-def launches_eagerly(
-    stack: Stack, year: float, *, tunes: bool, said: str = "", loss: str = ""
-) -> bool:
-    """Whether a layer launches the kernels of norms and rotation one by one. Libraries for
-    fine-tuning run the models of transformers (hardware/habits/built_on.csv), so that one that
-    nobody names does, too, even where its other fractions are those of stacks of all kinds."""
-    if runs_eagerly(stack, year, said=said, loss=loss):
-        return True
-    unknown = stack.name == GENERIC and said not in (EAGER, FUSED) and loss != LINEAR_LOSS
-    return tunes and unknown and stack.family in MAY_RUN_TRANSFORMERS
+    if stack.name == GENERIC:
+        return tunes and stack.family in MAY_RUN_TRANSFORMERS
+    return habit(stack, "norm_kernels", year) == EAGER

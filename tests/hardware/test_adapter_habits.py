@@ -7,7 +7,7 @@ import pytest
 
 from core.model.adapter_passes import KINDS
 from hardware.efficiency import stacks
-from hardware.habits.adapters import adapter_fields, launches_eagerly, runs_eagerly, targets_of
+from hardware.habits.adapters import adapter_fields, runs_eagerly, targets_of
 from hardware.habits.unnamed import software_of
 
 
@@ -43,7 +43,7 @@ def test_unsloth_fuses_its_adapters_and_its_norms(task):
     found = adapter_fields(stacks()["unsloth"], task, 2025.0)
     assert KINDS[int(found["adapter_kind"])] == "fused"
     assert not found["adapter_dropout"]
-    assert not runs_eagerly(stacks()["unsloth"], 2025.0)
+    assert not runs_eagerly(stacks()["unsloth"], 2025.0, tunes=True)
 
 
 @pytest.mark.parametrize("stack", ["nemo", "megatron-bridge"])
@@ -70,14 +70,14 @@ def test_of_other_stacks_no_passes_are_known(stack):
     ],
 )
 def test_norms_of_transformers_are_eager_unless_kernels_are_asked_for(said, loss, eager):
-    assert runs_eagerly(stacks()["trl"], 2025.0, said=said, loss=loss) == eager
-    assert not runs_eagerly(stacks()["megatron-lm"], 2025.0, loss=loss)
+    assert runs_eagerly(stacks()["trl"], 2025.0, tunes=True, said=said, loss=loss) == eager
+    assert not runs_eagerly(stacks()["megatron-lm"], 2025.0, tunes=True, loss=loss)
 
 
-def test_a_stack_that_nobody_names_is_as_eager_as_the_mean_of_all():
+def test_a_stack_that_nobody_names_pretrains_as_eagerly_as_the_mean_of_all():
     unnamed = replace(stacks()["trl"], name="generic")
-    assert not runs_eagerly(unnamed, 2025.0)
-    assert runs_eagerly(unnamed, 2025.0, said="eager")
+    assert not runs_eagerly(unnamed, 2025.0, tunes=False)
+    assert runs_eagerly(unnamed, 2025.0, tunes=False, said="eager")
 
 
 @pytest.mark.parametrize(
@@ -85,15 +85,15 @@ def test_a_stack_that_nobody_names_is_as_eager_as_the_mean_of_all():
     [("fsdp2", True, True), ("zero3", True, True), ("ddp", True, True), ("zero1", True, False),
      ("fsdp2", False, False), ("ddp", False, False)],
 )  # fmt: skip
-def test_unnamed_software_for_fine_tuning_launches_as_transformers_does(sharding, tunes, eager):
+def test_unnamed_software_for_fine_tuning_runs_as_transformers_does(sharding, tunes, eager):
     task = "sft" if tunes else "pretrain"
     stack = software_of("", vendor="nvidia", task=task, sharding=sharding, divided=False).stack
-    assert launches_eagerly(stack, 2025.0, tunes=tunes) == eager
-    assert not launches_eagerly(stack, 2025.0, tunes=tunes, said="fused")
+    assert runs_eagerly(stack, 2025.0, tunes=tunes) == eager
+    assert not runs_eagerly(stack, 2025.0, tunes=tunes, said="fused")
 
 
-def test_software_with_a_name_launches_what_it_runs():
-    of = partial(launches_eagerly, year=2025.0, tunes=True)
+def test_software_with_a_name_runs_its_own_kernels():
+    of = partial(runs_eagerly, year=2025.0, tunes=True)
     assert of(stacks()["trl"])
     assert not of(stacks()["torchtune"])
     assert not of(stacks()["unsloth"])

@@ -184,6 +184,8 @@ def jobs(
         compiled=draw(st.booleans()),
         flash2=draw(st.booleans()),
         chunked_loss=draw(st.booleans()),
+        loss_chunk_by_width=draw(st.booleans()),
+        frees_gradients=draw(st.booleans()),
         optimizer_state_bytes=draw(st.sampled_from([0.01, 2.0, 4.0, 8.0])),
         orthogonalises=draw(st.booleans()),
         ends_state_bytes=draw(st.sampled_from([nan, 8.0])),

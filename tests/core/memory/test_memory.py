@@ -352,6 +352,52 @@ def test_chunked_loss_keeps_a_piece_of_the_logits():
     assert pieces == whole / 8
 
 
+def test_a_fused_linear_loss_holds_as_many_logits_as_hidden_states():
+    """linkedin/Liger-Kernel, fused_linear_cross_entropy.py: 32 pieces where 128,256 words are 31.3
+    times as wide as 4,096."""
+    whole = at_peak("logits", seq_len=8192.0)
+    pieces = at_peak("logits", chunked_loss=True, loss_chunk_by_width=True, seq_len=8192.0)
+    assert pieces == whole / 32
+
+
+@pytest.mark.parametrize(("seq_len", "share"), [(8192.0, 1 / 32), (128.0, 1.0)])
+def test_a_loss_in_pieces_of_so_many_tokens_holds_one_piece(seq_len, share):
+    """256 tokens by TRL 1.7 (huggingface/trl pull request 5846), whatever the sequence."""
+    whole = at_peak("logits", seq_len=seq_len)
+    pieces = at_peak("logits", chunked_loss=True, loss_chunk_tokens=256.0, seq_len=seq_len)
+    assert pieces == pytest.approx(share * whole)
+
+
+class TestGradientsThatAreFreed:
+    """torch.optim.Optimizer.zero_grad sets them to None (pytorch/pytorch pull request 92731)."""
+
+    ALONE = layout(num_gpus=1, dp_shard=1, strategy="ddp")
+
+    def test_none_exists_at_a_loss_that_is_the_peak(self):
+        job = {"seq_len": 131072.0, "frees_gradients": True}
+        assert at_peak("gradients", self.ALONE, **job) == 0
+
+    def test_all_exist_where_the_step_is_the_peak(self):
+        """Little is kept: when the last layer's gradients are there, so are all others."""
+        job = {"seq_len": 128.0, "chunked_loss": True}
+        held, freed = (at_peak("gradients", self.ALONE, frees_gradients=f, **job) for f in (0, 1))
+        assert freed == pytest.approx(held, rel=0.02)
+
+    @pytest.mark.parametrize(
+        "lay",
+        [
+            layout(num_gpus=1, dp_shard=1, strategy="ddp", num_microbatches=2),
+            layout(strategy="ddp"),
+            layout(num_gpus=1, dp_shard=1, strategy="zero1"),
+        ],
+        ids=["sums", "buckets", "flat buffer"],
+    )
+    def test_sums_buckets_and_flat_buffers_outlive_a_step(self, lay):
+        job = {"seq_len": 131072.0}
+        held, freed = (at_peak("gradients", lay, frees_gradients=f, **job) for f in (0, 1))
+        assert freed == held > 0
+
+
 def test_logits_take_the_bytes_that_their_software_is_known_to_hold():
     """KempnerForge: logits, log-softmax and their gradients in 16 bits."""
     assert at_peak("logits", logit_bytes=8.0, seq_len=8192.0) == 8 * 8192 * 128256

@@ -223,6 +223,16 @@ class TestPipelineAgainstSimulation:
         assert self.computed(model, lay) == pytest.approx(run.seconds, rel=0.005)
 
 
+def test_one_gpu_waits_for_no_other_between_steps():
+    """Bare loops and the trainer of transformers on one H100: 0 to 5 ms beside what computes."""
+    eff = replace(IDEAL, step_s=0.03, alone_step_s=0.002)
+    alone, many = (
+        parts_of(lay, CLUSTER, eff)["overhead"]
+        for lay in (layout(dp_shard=1, num_gpus=1), layout(num_gpus=8))
+    )
+    assert many - alone == pytest.approx(0.028)
+
+
 class TestOffload:
     """What leaves the device comes back over the link to the host, at its printed rate."""
 
@@ -256,6 +266,17 @@ class TestOffload:
         )
         want = 4 * 2 * kept / CLUSTER.host_link_bytes_per_s
         assert self.exposed(offloads_activations=True) == pytest.approx(want, rel=1e-6)
+
+    def test_gpus_of_one_host_share_its_memory(self):
+        """An Adam on the host is bound by its memory: alone on it, a GPU updates eight times as
+        many parameters in the time that one of eight takes."""
+        eff = replace(IDEAL, host_bytes_per_s=18e9)
+        alone, shared = (
+            parts_of(lay, CLUSTER, eff, offload_optimizer=CPU)["optimizer"]
+            for lay in (layout(dp_shard=1, num_gpus=1), layout(num_gpus=8))
+        )
+        assert shared == pytest.approx(8 * alone)
+        assert alone == pytest.approx(38 * float(total_params(LLAMA_8B)) / (8 * 18e9))
 
     def test_drives_are_slower_than_the_hosts_memory(self):
         drives = replace(self.ALONE, nvme_bytes_per_s=3.5e9)
@@ -522,7 +543,7 @@ def test_what_is_computed_again_is_launched_again_and_partial_graphs_leave_a_sha
 def test_eager_norms_are_launched_unless_they_are_compiled():
     eff = replace(IDEAL, host_s=10.0)
     fused, eager, compiled = (
-        parts_of(layout(dp_shard=1), eff=eff, eager_launches=e, compiled=c)["overhead"]
+        parts_of(layout(dp_shard=1), eff=eff, eager_norms=e, compiled=c)["overhead"]
         for e, c in ((False, False), (True, False), (True, True))
     )
     assert eager / fused == pytest.approx(43 / 20, rel=0.01)
@@ -620,7 +641,7 @@ def test_weak_scaling_of_plain_data_parallelism_never_gains_per_gpu(job, doubled
     lay = replace(lay, num_gpus=lay.tp * lay.pp * lay.cp * lay.dp_shard)
     wider = replace(lay, dp_shard=lay.dp_shard * doubled, num_gpus=lay.num_gpus * doubled)
     one, more = step(work, lay, cluster, eff), step(work, wider, cluster, eff)
-    assert float(more.tokens_per_s_per_gpu) <= float(one.tokens_per_s_per_gpu) * (1 + 1e-9)
+    assert float(more.tokens_per_s_per_gpu) <= float(one.tokens_per_s_per_gpu) * (1 + 1e-8)
 
 
 @pytest.mark.parametrize("strategy", ["ddp", "zero1", "fsdp2"])

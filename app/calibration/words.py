@@ -61,6 +61,7 @@ MEANINGS = {
     "mixed_devices": "The constants are of the slowest of different devices.",
     "sku": "The result is of another accelerator than it claims.",
     "sku_untold": "It is used for gpu=custom only, with typed-in figures.",
+    "sku_by_name": "It is used for that accelerator; --gpu says otherwise.",
     "sku_unknown": "The name could not be checked against the accelerator that was meant.",
 }
 

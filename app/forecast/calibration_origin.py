@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 from app.forecast.machines import CUSTOM
 from core.scenario.types import MONTH
-from hardware import facts, names
+from hardware import facts
 from hardware.efficiency import stacks
 from runners.calibration.result import CalibResult
+from runners.calibration.validity import accelerator_of
 from runners.imports.result import ImportResult
 
 AnyResult = CalibResult | ImportResult  # both are stored and named in the same way
@@ -77,10 +78,12 @@ def origin_of(result: AnyResult) -> Origin:
     if isinstance(result, ImportResult):
         return _of_import(result)
     p = result.provenance
-    key = p.device.sku_key
+    known = accelerator_of(p.device)
+    # A part that is known by name alone has no figures to correct.
+    usable = p.device.sku_key is not None or known in facts.accelerators()
     return Origin(
         imported_from=None,
-        accelerator=CUSTOM if key is None else names.canonical(key),
+        accelerator=known if known is not None and usable else CUSTOM,
         device=p.device.name,
         host=p.host,
         num_gpus=p.world_size,

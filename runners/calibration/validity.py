@@ -14,7 +14,7 @@ from typing import Literal
 
 from core.errors import RuncastError, shown
 from hardware.names import canonical, canonical_from_feed
-from runners.calibration.result import CalibResult, Row
+from runners.calibration.result import CalibResult, Device, Row
 
 ROOF = 1.02  # of the datasheet: boost clocks may be slightly above its clocks
 MAX_ERROR = {"bf16": 1e-2, "fp16": 1e-2, "fp8": 0.1, "fp32": 1e-3}  # fp32 may run as TF32
@@ -304,7 +304,13 @@ def _device(result: CalibResult) -> Iterator[Flag]:
             f"The nodes have different devices: {shown(device.name)} and {shown(others[0])}.",
         )  # fmt: skip
     if device.sku_key is None:
-        yield Flag("sku_untold", "note", "The result does not say which accelerator was meant.")
+        told = "The result does not say which accelerator was meant"
+        known = accelerator_of(device)
+        if known is None:
+            yield Flag("sku_untold", "note", f"{told}.")
+        else:
+            by_name = f"its device calls itself {shown(device.name)}, which is {known}"
+            yield Flag("sku_by_name", "note", f"{told}; {by_name}.")
         return
     try:
         wanted = canonical(device.sku_key)
@@ -322,6 +328,14 @@ def _device(result: CalibResult) -> Iterator[Flag]:
             "sku_unknown", "suspect",
             f"The device calls itself {shown(device.name)}, which is no known name of {wanted}.",
         )  # fmt: skip
+
+
+def accelerator_of(device: Device) -> str | None:
+    """The accelerator that a result is of: as it says, else by the name of its device where that
+    name is known; None for a CPU and for a name that no table has."""
+    if device.sku_key is not None:
+        return canonical(device.sku_key)
+    return None if device.kind == "cpu" else _canonical_device(device.name, device.memory_bytes)
 
 
 def _canonical_device(name: str, memory_bytes: float) -> str | None:

@@ -14,6 +14,7 @@ from runners.probes.groups import GROUPS, LEAST_S, TOGETHER
 from runners.probes.probe import Probe
 from runners.probes.rows import Row
 from runners.probes.settling import (
+    SETTLING_LEAST_S,
     SETTLING_MOST_S,
     SETTLING_WINDOW_S,
     calls_per_s,
@@ -43,6 +44,7 @@ def _settled(p: Probe, call: Call) -> Row:
     """Work with the control until clock and power no longer move, at most a tenth of the budget."""
     found = settle(
         lambda: calls_per_s(call, p.device.sync, seconds=SETTLING_WINDOW_S),
+        least_s=SETTLING_LEAST_S,
         most_s=p.ranks.decided(min(SETTLING_MOST_S, 0.1 * p.left_s())),
         clock=p.elapsed_s,
         agreed=lambda done: all(p.ranks.gather(done)),

@@ -122,22 +122,23 @@ def test_on_a_gpu_every_sample_starts_cold_and_all_are_queued_before_one_wait():
 
 
 @pytest.mark.parametrize(
-    ("rates", "most_s", "took"),
+    ("rates", "least_s", "most_s", "took"),
     [
-        ([100, 90, 85, 84, 84.1, 84.2], 30, 6),  # a boost clock that falls
-        ([100, 100.5, 100.9], 30, 3),  # three at the least
-        ([100 - n for n in range(40)], 30, 30),  # it never settles: the time ends it
-        ([100, 90, 80, 70], 3, 3),  # a tenth of a short budget
+        ([100, 90, 85, 84, 84.1, 84.2], 0, 30, 6),  # a boost clock that falls
+        ([100, 100.5, 100.9], 0, 30, 3),  # three at the least
+        ([100, 100, 100, 100, 97, 94, 94, 94], 6, 30, 8),  # it agrees before heat comes
+        ([100 - n for n in range(40)], 0, 30, 30),  # it never settles: the time ends it
+        ([100, 90, 80, 70], 20, 3, 3),  # a tenth of a short budget
     ],
 )
-def test_work_goes_on_until_three_windows_agree_or_the_time_is_up(rates, most_s, took):
+def test_work_goes_on_until_three_windows_agree_or_the_time_is_up(rates, least_s, most_s, took):
     taken, asked = [], []
 
     def window():  # of one second
         taken.append(rates[len(taken)])
         return taken[-1]
 
-    found = settle(window, most_s=most_s, clock=lambda: len(taken),
+    found = settle(window, least_s=least_s, most_s=most_s, clock=lambda: len(taken),
                    agreed=lambda done: asked.append(done) or done)  # fmt: skip
     assert len(asked) == took
     assert found["from_first"] == pytest.approx(rates[took - 1] / rates[0])

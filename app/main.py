@@ -19,7 +19,7 @@ from app.plan import page as plan_page
 from app.saved import saved
 from app.saved import sidebar as saved_scenarios
 from app.scenario.link import changed
-from app.web import first_look, link, login, rerun_log, selection, tabs
+from app.web import collection, first_look, link, login, rerun_log, selection, tabs
 from app.web import form as web_form
 from app.web.answers import answer_of, key_of
 from core.errors import RuncastError
@@ -232,6 +232,7 @@ def main() -> None:
         with parts:
             web_form.draw_parts(link.scenario(), OPTIONS)
     first_look.wait()
+    collection.spare_what_stays()
 
 
 def _draw_notes() -> None:

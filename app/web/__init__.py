@@ -2,6 +2,8 @@
 
 answers          answers for the pages: each question is searched once and shared by
                  all sessions
+collection       garbage collection of the server: what lives as long as it does is
+                 left out
 copy_button      a button that copies a text to the clipboard
 figure           a chart on a page, with a text alternative, and its data and picture
                  as files

@@ -15,7 +15,8 @@ DOCUMENTS = {
     "plan": ("plan-json.md", ("`runcast plan --json`", "`scenario`")),
     "audit": ("audit.md", ("Keys of `--json`",)),
 }
-OPTIONAL = {"made_with", "inputs", "plans[].inputs"}  # not of every plan document
+OF_STACK = {f"plans[].inputs.{name}" for name in ("workload", "stack", "efficiency", "precision")}
+OPTIONAL = {"made_with", "inputs", "plans[].inputs", *OF_STACK}  # not of every plan document
 ROW = re.compile(r"^\| `([^`]+)` \| ([a-z ]+) \| *([^|]*?) *\| *(.*?) *\|$", re.M)
 ITEMS = {"strings": "string", "integers": "integer", "numbers": "number", "objects": "object"}
 

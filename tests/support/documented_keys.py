@@ -8,7 +8,8 @@ from pathlib import Path
 
 # Objects that hold the fields of a record of core, which its module documents.
 RECORDS = (
-    "inputs.efficiency", "inputs.workload", "inputs.model.dims", "plans[].inputs.cluster",
+    "inputs.efficiency", "inputs.workload", "plans[].inputs.efficiency", "plans[].inputs.workload",
+    "plans[].inputs.stack", "inputs.model.dims", "plans[].inputs.cluster",
     "inputs.accelerators[].facts", "inputs.calibrations[].factors",
 )  # fmt: skip
 DOCUMENT = Path(__file__).parents[2] / "docs/plan-json.md"
@@ -45,6 +46,11 @@ def documented(section: str) -> list[str]:
     return re.findall(r"^\| `([^`]+)` \|", text.partition("\n## ")[0], re.MULTILINE)
 
 
-def documented_plan_keys() -> set[str]:
-    """Everything that `runcast plan --json` may print."""
-    return {*documented("`runcast plan --json`"), *documented("`scenario`")}
+# Of plans whose stack or precision is not that of the first one.
+OF_STACK = {f"plans[].inputs.{name}" for name in ("workload", "stack", "efficiency", "precision")}
+
+
+def documented_plan_keys(*, of_stacks: bool = False) -> set[str]:
+    """Everything that `runcast plan --json` may print, also of plans of several stacks."""
+    found = {*documented("`runcast plan --json`"), *documented("`scenario`")}
+    return found if of_stacks else found - OF_STACK

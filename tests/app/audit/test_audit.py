@@ -94,7 +94,7 @@ def test_its_hours_and_dollars(a):
 
 def test_failures_take_the_claim_further(a):
     found = check(a, "goodput")
-    assert found.status == "warn"  # 25 days with failures ask for more than the P90 of the forecast
+    assert found.status == "pass"  # 25 days with failures are within the P90 of the forecast in fp8
     assert 0.98 < found.value == a.risk.goodput < 1
     assert "to be done in 25 days all the same" in found.sentence.lower()
 
@@ -387,7 +387,7 @@ def test_a_slip_is_named_only_where_it_explains_the_figure():
         ({"days": "230"}, "units", "one GPU of every 8 had worked"),
         ({"days": "690"}, "units", "the days were hours"),
         ({"num_gpus": "32", "days": "30"}, "units", "32 were nodes of 8 GPUs"),
-        ({"memory_gb": "65.53"}, "memory_gb", "it were GiB and not GB"),
+        ({"memory_gb": "68.03"}, "memory_gb", "it were GiB and not GB"),
         ({"usd_per_gpu_hour": "0.02"}, "price", "less than its electricity alone"),
         ({"usd_per_gpu_hour": "60"}, "price", "price of a node of 8 GPUs"),
     ],

@@ -113,9 +113,12 @@ def test_an_assumed_network_widens_by_what_half_of_it_would_cost():
     guessed, known = (log(p.tokens_per_s.p90 / p.tokens_per_s.p50) / Z_90
                       for p in (assumed, stated))  # fmt: skip
     cost = log(assumed.tokens_per_s.p50 / assumed.at_half_network.tokens_per_s)
-    width = float(efficiency(assumed.stack).half_network_sigma) * cost
+    eff = efficiency(assumed.stack)
+    width = float(eff.half_network_sigma) * cost
     assert cost > 0.01
-    assert guessed**2 - known**2 == pytest.approx(width**2, rel=1e-6)
+    assert guessed**2 - known**2 == pytest.approx(
+        width**2 + float(eff.network_sigma) ** 2, rel=1e-6
+    )
 
 
 def _layout(plan):

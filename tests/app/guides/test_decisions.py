@@ -237,7 +237,7 @@ def test_lora_of_7b_runs_with_ddp(found):
 
 def test_70b_needs_the_host_on_one_node_of_h100_and_not_on_b300(found):
     assert "offload" in found["b_70b_8"].recommends
-    assert found["b_70b_8"].verdict == "agrees"
+    assert found["b_70b_8"].verdict == "agrees in part"  # two ranks share each matrix there
     on_gpu = [a.found for a in found["b_70b_8"].alternatives if "cpu" not in a.way
               and "nvme" not in a.way]  # fmt: skip
     assert on_gpu

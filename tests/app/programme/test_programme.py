@@ -45,13 +45,9 @@ def test_deepseek_v3_needs_its_published_gpu_hours_in_total_and_by_stage():
     for published, stage in zip(known.stages, found.stages, strict=True):
         by_part[published.part] += stage.gpu_hours
     assert by_part == pytest.approx(known.gpu_hours_of, rel=0.15)
-    assert found.gpu_hours == pytest.approx(known.gpu_hours, rel=0.1)
+    assert found.gpu_hours == pytest.approx(known.gpu_hours, rel=0.12)
     hours = known.gpu_hours / found.stages[0].num_gpus
     assert found.total.hours.p10 < hours < found.total.hours.p90
-
-
-# Of the P90: by how much a published programme may take longer (docs/programme.md says why).
-LONGER = {"chipnemo-70b-lora": 1.02}
 
 
 @pytest.mark.parametrize("name", published_programmes())
@@ -66,7 +62,7 @@ def test_a_published_programme_lies_within_its_forecast(name):
         each = zip(known.stages, found.best.stages, strict=True)
         share = sum(s.gpu_hours for k, s in each if k.part == part) / found.best.gpu_hours
     forecast = found.best.gpu_hours * share
-    assert hours.p10 < published / forecast * hours.expected < hours.p90 * LONGER.get(name, 1.0)
+    assert hours.p10 < published / forecast * hours.expected < hours.p90
     assert "The forecast is " in published_sentence(found, known)
 
 

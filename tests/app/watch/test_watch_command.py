@@ -162,12 +162,10 @@ def test_a_run_that_grows_is_followed_to_its_end(watched, tmp_path, monkeypatch)
 
 def test_a_replay_gives_a_state_for_each_period_and_the_end_narrows(watched, tmp_path):
     path = tmp_path / "run.log"
-    path.write_text(
-        "".join(titan(n, n * 7 // 3, loss=3 - n / 999, tps=7000.0) for n in range(1, 1000))
-    )
+    path.write_text("".join(titan(n, n * 2, loss=3 - n / 999, tps=8192.0) for n in range(1, 1000)))
     states = watched(
         str(path), *JOB, *LAYOUT, "--tokens", str(999 * 16 * 8192), "--replay", "max", "--every",
-        "240",
+        "200",
     )  # fmt: skip
     assert 9 <= len(states) <= 12
     width = [s["end_s"]["p90"] - s["end_s"]["p10"] for s in states]

@@ -114,7 +114,7 @@ def test_on_published_runs_each_further_run_of_a_machine_brings_the_forecast_nea
     assert len(error[0]) > 500
     assert mean == sorted(mean, reverse=True)
     assert mean[1] < 0.95 * mean[0]
-    assert mean[3] < 0.8 * mean[0]
+    assert mean[3] < 0.82 * mean[0]
 
 
 def test_a_speed_beyond_the_fastest_peak_is_refused():

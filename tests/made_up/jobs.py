@@ -74,7 +74,7 @@ IDEAL = replace(
     attention_half_tokens=0.0, attention_half_head_dim=0.0, attention_backward=1.0,
     fast_exponentials=0.0, memory=1.0, elementwise=1.0, onchip=0.0, permutation=1.0,
     fused_permutation=1.0, host_s=0.0, expert_host_s=0.0, adapter_host_s=0.0, zero3_host_s=0.0,
-    step_s=0.0,
+    step_s=0.0, alone_step_s=0.0,
     software_per_year=0.0,
     selective_recompute=0.4, selective_core=0.0, full_recompute=1.0,
     scale_up=1.0, scale_out=1.0, hop=1.0,

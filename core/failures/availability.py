@@ -89,7 +89,7 @@ def statistics(trace: Trace) -> TraceStatistics:
         up_mean_s=up_s / count if count else float("inf"),
         up_cv=float(ups.std() / ups.mean()) if count > 1 else 0.0,
         down_mean_s=down_s / count if count else 0.0,
-        available_fraction=up_s / trace.length_s,
+        available_fraction=min(up_s / trace.length_s, 1.0),
         preemptions_per_day=count / up_s * DAY_S,
         num_spells=max(count, 1),
     )

@@ -637,7 +637,9 @@ def test_a_faster_device_that_hides_less_is_not_slower(lay, links, eff, work):
 def test_weak_scaling_of_plain_data_parallelism_never_gains_per_gpu(job, doubled):
     """The same work per GPU on more GPUs: a longer ring, more stragglers, never a gain."""
     work, lay, cluster, eff = job
-    lay = replace(lay, strategy=np.float64(0), dp_replicate=np.float64(1))
+    # Stages that move to another node gain where the network is the faster link.
+    lay = replace(lay, strategy=np.float64(0), dp_replicate=np.float64(1), pp=np.float64(1))
+    lay = replace(lay, virtual_stages=np.float64(1))
     lay = replace(lay, num_gpus=lay.tp * lay.pp * lay.cp * lay.dp_shard)
     wider = replace(lay, dp_shard=lay.dp_shard * doubled, num_gpus=lay.num_gpus * doubled)
     one, more = step(work, lay, cluster, eff), step(work, wider, cluster, eff)

@@ -362,7 +362,7 @@ def test_a_fused_linear_loss_holds_as_many_logits_as_hidden_states():
 
 @pytest.mark.parametrize(("seq_len", "share"), [(8192.0, 1 / 32), (128.0, 1.0)])
 def test_a_loss_in_pieces_of_so_many_tokens_holds_one_piece(seq_len, share):
-    """256 tokens by TRL 1.7 (huggingface/trl pull request 5846), whatever the sequence."""
+    """256 tokens by TRL (huggingface/trl pull request 5575), whatever the sequence."""
     whole = at_peak("logits", seq_len=seq_len)
     pieces = at_peak("logits", chunked_loss=True, loss_chunk_tokens=256.0, seq_len=seq_len)
     assert pieces == pytest.approx(share * whole)

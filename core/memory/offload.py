@@ -59,8 +59,8 @@ def host_bytes(work: Workload, lay: Layouts, eff: Efficiency) -> Numeric:
 
 def host_rate(lay: Layouts, eff: Efficiency) -> Numeric:
     """Bytes/s of the host's memory for the update of one GPU's states: the figure is that of eight
-    GPUs that share a host; where a job has fewer, each has more. Measured on one H100 class machine
-    with 16 cores and one GPU: about 100 GB/s (docs/accuracy.md, runs of our own)."""
+    GPUs that share a host; where a job has fewer, each has more. One H200 alone on a host of 16
+    cores got about 100 GB/s, by what its step took beyond computing (docs/accuracy.md)."""
     return eff.host_bytes_per_s * HOST_SHARED_BY / np.clip(lay.num_gpus, 1.0, HOST_SHARED_BY)
 
 

@@ -16,7 +16,7 @@ SETTLING_WINDOW_S = 1.0  # of work, which gives one rate
 SETTLING_WINDOWS = 3  # the last ones, which must agree
 SETTLING_WITHIN = 0.01
 SETTLING_MOST_S = 30.0
-# An H100 and an H200 agreed with themselves within 1% after 4 s, and were 6% slower after a minute.
+# An H100 and an H200 agreed with themselves within 1% after 4 s, and were 6% slower 40 s later.
 SETTLING_LEAST_S = 20.0
 SETTLING_CALLS = 20  # between two waits for the device
 

@@ -195,7 +195,9 @@ def circumstances_of(found: Columns) -> uncertainty.Circumstances:
         with np.errstate(invalid="ignore"):
             at_half[rows] = np.log(half.step_s / now.step_s[rows])
     with np.errstate(invalid="ignore"):
-        return uncertainty.of_step(found.circumstances, parts_s=now.parts, at_half_network=at_half)
+        # A constant width for a guessed network is of plans alone: these ran on real clusters.
+        known = replace(found.circumstances, network_guessed=np.zeros(guessed.shape))
+        return uncertainty.of_step(known, parts_s=now.parts, at_half_network=at_half)
 
 
 def reported_memory_bytes(found: Columns) -> NDArray[np.float64]:

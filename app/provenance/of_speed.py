@@ -122,6 +122,8 @@ def sigma_record(case: Case) -> Record:
         "unmeasured_sigma": not (m.accelerator.matmul_flops_per_s or "matmul" in m.measured),
         "unseen_accelerator_sigma": m.accelerator.name not in measured_accelerators()
         and not m.measured >= {"matmul", "attention", "memory", "elementwise"},
+        "network_sigma": case.plan.num_nodes > 1
+        and not (m.network_known or "scale_out" in m.measured),
     }
     terms = [*fractions(stack, *(name for name, holds in causes.items() if holds))]
     if (beyond := as_float(doublings(float(case.plan.num_gpus)))) > 0:

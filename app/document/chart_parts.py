@@ -67,6 +67,17 @@ def usd_axis(theme: str, title: str = "Cost (USD)", **more: Any) -> alt.Axis:
     return axis(title, theme, **{"format": "$~s", "labelExpr": text, **more})
 
 
+def log_labels(channel: str, text: str) -> str:
+    """An expression of Vega that names 1, 2 and 5 of each power of ten of a logarithmic axis, and
+    every tick where it spans less than one: on its own, Vega leaves 800 and 900 unnamed there.
+
+    `channel` is "x" or "y", `text` the expression of a name.
+    """
+    low, high = f"domain('{channel}')[0]", f"domain('{channel}')[1]"
+    digit = "round(datum.value / pow(10, floor(log(datum.value) / LN10 + 1e-6)))"
+    return f"{high} < 10 * {low} || indexof([1, 2, 5], {digit}) >= 0 ? {text} : ''"
+
+
 def log_ticks(values: Iterable[float], most: int = 7) -> list[float]:
     """Round ticks of a logarithmic axis, as many as fit: 1 2 5 10, or 1 3 10, or powers of ten.
 

@@ -49,6 +49,7 @@ LEGEND_ROW_PX = 19
 # Closer than Streamlit's theme has it: the plot gets the room.
 TIGHT: Mapping[str, Any] = {"offset": 4, "padding": 2}
 KEPT = 64  # kinds of charts
+COST = "replace(format(datum.value, datum.value < 1 ? '$,.2~r' : '$~s'), 'G', 'B')"  # not giga
 GAP = 1.35  # factor by which the frontier's axes extend beyond the data, for labels
 
 
@@ -176,9 +177,13 @@ def _spec(kind: _Kind) -> Spec:
 def _drawn(kind: _Kind) -> Drawn:
     theme, ink = kind.theme, INK[kind.theme]
     scale = alt.Scale(type="log", nice=False)
-    axis = parts.axis(f"Wall clock ({kind.unit})", theme, format=",~g", **parts.CLOSE)
-    x = alt.X("days:Q", scale=scale, axis=axis)
-    y = alt.Y("usd:Q", scale=scale, axis=parts.usd_axis(theme))
+    wall_clock = parts.axis(
+        f"Wall clock ({kind.unit})", theme,
+        labelExpr=parts.log_labels("x", "format(datum.value, ',~g')"), **parts.CLOSE,
+    )  # fmt: skip
+    cost = parts.usd_axis(theme, labelExpr=parts.log_labels("y", COST))
+    x = alt.X("days:Q", scale=scale, axis=wall_clock)
+    y = alt.Y("usd:Q", scale=scale, axis=cost)
     tips = [
         alt.Tooltip("machine:N", title="Plan"),
         alt.Tooltip("usd:Q", title="Cost (USD)", format="$,.3~r"),

@@ -105,6 +105,7 @@ def read_model(row: Mapping[str, str]) -> ModelFacts:
             qkv_bias=published.qkv_bias,
             norm_bias=published.norm_bias,
             qk_norm=published.qk_norm,
+            alibi=published.alibi,
             num_positions=published.num_positions,
             **typed,
         ),

@@ -14,7 +14,7 @@ from core.errors import FactError, shown
 from hardware.tables import check_source, rows
 
 MODEL_ARCHITECTURES_CSV = Path(__file__).with_name("model_architectures.csv")
-_FLAGS = ("linear_bias", "qkv_bias", "norm_bias", "qk_norm")
+_FLAGS = ("linear_bias", "qkv_bias", "norm_bias", "qk_norm", "alibi")
 _NUMBERS = ("norms_per_layer", "num_positions")
 _PATTERN = ("window_layers", "full_layers")
 _HYBRID = ("ssm_layers", "mlp_layers", "all_layers", "ssm_inner_size")
@@ -31,6 +31,7 @@ class ModelArchitecture:
     qkv_bias: bool
     norm_bias: bool
     qk_norm: bool
+    alibi: bool  # a bias on the scores instead of rotary positions
     norms_per_layer: float
     num_positions: float  # rows of the table of positions
     pattern: tuple[int, int] | None  # windowed and full layers in a row
@@ -55,6 +56,7 @@ def load_model_architectures(path: Path = MODEL_ARCHITECTURES_CSV) -> dict[str, 
             qkv_bias=row["qkv_bias"] == "1",
             norm_bias=row["norm_bias"] == "1",
             qk_norm=row["qk_norm"] == "1",
+            alibi=row["alibi"] == "1",
             norms_per_layer=float(row["norms_per_layer"]),
             num_positions=float(row["num_positions"]),
             pattern=(pattern[0], pattern[1]) if pattern else None,

@@ -35,7 +35,8 @@ class Transformer:
     norm_bias: Bools = False  # LayerNorm (weight and bias) instead of RMSNorm
     qk_norm: Bools = False
     norms_per_layer: Numeric = 2.0  # 4 in Gemma 2 and 3, 1 where a layer is a mixer or an MLP
-    num_positions: Numeric = 0.0  # rows of a learned position embedding
+    num_positions: Numeric = 0.0  # rows of a learned position embedding; 0: rotary
+    alibi: Bools = False  # a bias on the scores instead of rotary positions
     sliding_window: Numeric = 0.0  # tokens a windowed layer looks back
     num_window_layers: Numeric = 0.0
     # Mixture of experts

@@ -175,6 +175,7 @@ class Features(TypedDict, total=False):
     qk_norm: bool
     norms_per_layer: int
     num_positions: int
+    alibi: bool
     sliding_window: int
     num_window_layers: int
     num_experts: int

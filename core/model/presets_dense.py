@@ -270,6 +270,7 @@ def _without_gate() -> list[Preset]:
             Transformer(
                 **decoder(70, 14336, 57344, 112, 112, 128, 250880),
                 tied_embeddings=True,
+                alibi=True,
                 gated_mlp=False,
                 qkv_bias=True,
                 linear_bias=True,

@@ -299,6 +299,7 @@ class ScenarioFields(BaseModel):
     qk_norm: Flag = field(None, "QK norm", "", "custom_model")
     norms_per_layer: Small = field(None, "Norms per layer", "", "custom_model")
     num_positions: Large = field(None, "Learned positions", "", "custom_model")
+    alibi: Flag = field(None, "ALiBi instead of rotary positions", "", "custom_model")
     sliding_window: Large = field(None, "Sliding window", "", "custom_model")
     num_window_layers: Small = field(None, "Windowed layers", "", "custom_model")
     num_experts: Small = field(None, "Experts", "", "custom_model")

@@ -73,8 +73,10 @@ def outside_tp_bytes_per_token(model: Transformer) -> Numeric:
 
 @kept_for_last
 def inside_tp_bytes_per_token(model: Transformer) -> Numeric:
-    """Forward bytes of rotary embedding and activation function, mean over layers."""
-    rotary = 2 * 2 * (query_size(model) + kv_size(model) / 2)
+    """Forward bytes of rotary embedding and activation function, mean over layers. Models with
+    learned positions or ALiBi rotate nothing."""
+    turned = np.where(np.logical_or(model.alibi, np.asarray(model.num_positions) > 0), 0.0, 1.0)
+    rotary = turned * 2 * 2 * (query_size(model) + kv_size(model) / 2)
     tensors = np.where(model.gated_mlp, 3.0, 2.0)
     dense = 2 * tensors * model.ffn_hidden_size
     per_expert = 2 * tensors * np.asarray(model.moe_ffn_hidden_size)

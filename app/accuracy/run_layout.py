@@ -20,6 +20,7 @@ from hardware.measured import RunInputs
 from hardware.measured_model import ModelFacts
 
 FSDP = ("fsdp1", "fsdp2", "hsdp")
+SINGLE_SEQUENCES = "2025-04"  # since when torchtitan cuts a batch into them
 
 
 def layout_of(
@@ -110,10 +111,12 @@ def _degrees(
     micro, batch = inputs.micro_batch[i], inputs.global_batch[i]
     if np.isnan(micro):
         # FSDP stacks split a batch into as many micro-batches as there are stages (pytorch/
-        # torchtitan@b5bcd76c: pipeline_parallel_microbatches); JAX recipes give a batch per device
-        # and do not accumulate (AI-Hypercomputer/maxtext@09d2025bc: src/MaxText/configs/base.yml:
-        # per_device_batch_size, gradient_accumulation_steps); others into single sequences.
-        cuts = pp if xla or (pp > 1 and sharding in FSDP) else np.inf
+        # torchtitan@b5bcd76c: pipeline_parallel_microbatches) until April 2025 (its pull request
+        # 1073); JAX recipes give a batch per device and do not accumulate
+        # (AI-Hypercomputer/maxtext@09d2025bc: src/MaxText/configs/base.yml: per_device_batch_size,
+        # gradient_accumulation_steps); others into single sequences.
+        old = year_of(inputs, i) < decimal_year(SINGLE_SEQUENCES)
+        cuts = pp if xla or (pp > 1 and sharding in FSDP and old) else np.inf
         single = max(min(batch / ranks, 1.0), 1e-3)
         micro = 1.0 if np.isnan(batch) else max(batch / ranks / cuts, single)
     if np.isnan(batch):

@@ -137,6 +137,8 @@ def features(
         "deduplicates": sends in ONCE_PER_NODE,
         "sums_whole_gradients": _sums_whole(inputs, i, stack),
         "overlaps_weights": _flag(inputs.param_overlap[i], True),
+        "reduces_as_held": str(inputs.grad_dtype[i]) in DTYPE_BYTES
+        or habit(stack, "reduces_as_held", year) == ON,
         "broadcasts_weights": habit(stack, "broadcasts_weights", year) == ON,
         "splits_expert_biases": habit(stack, "splits_expert_biases", year) == ON,
         "overlaps_experts": _flag(inputs.moe_overlap[i], False),

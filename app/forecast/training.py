@@ -161,6 +161,7 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         overlaps_gradients=does["gradient_overlap"] == "on",
         sums_whole_gradients=habit_of(stack, "gradient_sums", year) == "whole",
         overlaps_weights=does["param_overlap"] == "on",
+        reduces_as_held=habit_of(stack, "reduces_as_held", year) == "1",
         broadcasts_weights=habit_of(stack, "broadcasts_weights", year) == "1",
         splits_expert_biases=habit_of(stack, "splits_expert_biases", year) == "1",
         routes_by_masks=habit_of(stack, "routes_by_masks", year) == "1",
@@ -266,7 +267,10 @@ def habits_of(scenario: Scenario, sharding: str, *, ep: int) -> tuple[str, ...]:
         habit = GRADIENT_BYTES[stack.gradient_dtype]
         strategy = INDEX[sharding]
         held = float(held_gradient_bytes(strategy=strategy, gradient_bytes=habit))
-        reduced = float(reduced_gradient_bytes(strategy=strategy, gradient_bytes=habit))
+        as_held = habit_of(stack, "reduces_as_held", decimal_year(scenario.software_date)) == "1"
+        reduced = float(
+            reduced_gradient_bytes(strategy=strategy, gradient_bytes=habit, as_held=as_held)
+        )
         states = float(
             model_state_bytes_per_param(strategy=strategy, shards=1.0, gradient_bytes=habit)
         ) + (optimizers.optimizer(scenario.optimizer).state_bytes - ADAMW_STATE_BYTES)

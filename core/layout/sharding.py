@@ -130,12 +130,15 @@ def whole_gradient_bytes(
     return np.where(np.asarray(strategy) == INDEX["fsdp1"], 2.0, np.minimum(given, 4.0))
 
 
-def reduced_gradient_bytes(*, strategy: Numeric, gradient_bytes: Numeric = nan) -> Numeric:
+def reduced_gradient_bytes(
+    *, strategy: Numeric, gradient_bytes: Numeric = nan, as_held: Numeric = False
+) -> Numeric:
     """Bytes per parameter in a reduction of gradients: those of the accumulator where there is one.
-    DDP reduces what it holds, and gradients that are quantised for it [W23] stay so."""
+    DDP reduces what it holds: gradients of fp32 weights, or `as_held` those of 16-bit weights in
+    the type that is given. Gradients that are quantised for it [W23] stay so."""
     habit = column(strategy, "reduced_bytes")
     shards = column(strategy, "shards_optimizer") > 0
-    given = ~np.isnan(gradient_bytes) & shards & (habit >= 2)
+    given = ~np.isnan(gradient_bytes) & (shards | np.asarray(as_held, dtype=bool)) & (habit >= 2)
     return np.where(given, np.minimum(gradient_bytes, 4.0), habit)
 
 

@@ -76,6 +76,7 @@ class Workload:
     stages_by_cost: Bools = False  # layers are dealt by their matrices, with those of the LM head
     keeps_gathered_inputs: Bools = False  # of tensor-parallel matmuls, from forward to backward
     overlaps_gradients: Bools = True  # their reduction runs during backward
+    reduces_as_held: Bools = False  # DDP of 16-bit weights: in the type of gradient_bytes
     sums_whole_gradients: Bools = False  # of FSDP: reduced once, after the last micro-batch
     frees_gradients: Bools = False  # after each step: none exists when the next loss is computed
     overlaps_weights: Bools = True  # sharded ones are gathered ahead of their layer

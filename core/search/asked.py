@@ -18,8 +18,9 @@ from core.search.columns import Ints
 OF_TIME = frozenset(
     {
         "flash2", "eager_norms", "cuda_graphs", "async_tp",
-        "overlaps_gradients", "overlaps_weights", "broadcasts_weights", "software_year",
-        "host_slowdown", "overlaps_experts", "deduplicates", "splits_expert_biases",
+        "overlaps_gradients", "overlaps_weights", "reduces_as_held", "broadcasts_weights",
+        "software_year", "host_slowdown", "overlaps_experts", "deduplicates",
+        "splits_expert_biases",
     }
 )  # fmt: skip
 Record = TypeVar("Record", Workload, Efficiency)

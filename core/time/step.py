@@ -221,10 +221,11 @@ def _data_parallel(
         column(lay.strategy, "shards_parameters") == 0
     )
     of = (lay, cluster, eff, params, work.trained_fraction, work.gradient_bytes)
-    latency_s = traffic.buckets_latency_s(*of)
+    as_held = work.reduces_as_held
+    latency_s = traffic.buckets_latency_s(*of, as_held)
     back = traffic.updated_weights_s(work, lay, cluster, eff, params, latency_s=latency_s)
     gradients, hidden_gradients = _overlapped(
-        traffic.gradient_s(*of, latency_s=latency_s)
+        traffic.gradient_s(*of, as_held, latency_s=latency_s)
         + traffic.replica_s(*of)
         + np.where(work.overlaps_weights, back, 0.0),
         np.where(zero2, m, _hiding_microbatches(lay)) * free_s - hidden / eff.overlap_window,

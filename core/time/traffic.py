@@ -204,9 +204,13 @@ def _ring_latency_s(lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
     return (ranks - 1) * latency
 
 
-def _reduced_bytes(lay: Layouts, trained: Numeric, gradient_bytes: Numeric) -> Numeric:
+def _reduced_bytes(
+    lay: Layouts, trained: Numeric, gradient_bytes: Numeric, as_held: Bools = False
+) -> Numeric:
     """Bytes per parameter in which gradients are reduced, frozen parameters counted as none."""
-    reduced = reduced_gradient_bytes(strategy=lay.strategy, gradient_bytes=gradient_bytes)
+    reduced = reduced_gradient_bytes(
+        strategy=lay.strategy, gradient_bytes=gradient_bytes, as_held=as_held
+    )
     return reduced * np.asarray(trained)
 
 
@@ -217,9 +221,10 @@ def buckets_latency_s(
     params: StageParams,
     trained: Numeric,
     gradient_bytes: Numeric = nan,
+    as_held: Bools = False,
 ) -> Numeric:
     """Latency of all buckets of gradients, and of the weights that they update."""
-    reduced = _reduced_bytes(lay, trained, gradient_bytes)
+    reduced = _reduced_bytes(lay, trained, gradient_bytes, as_held)
     buckets = np.maximum(np.ceil(params.dense * reduced / eff.bucket_bytes), 1.0)
     return buckets * _ring_latency_s(lay, cluster, eff)
 
@@ -231,6 +236,7 @@ def gradient_s(
     params: StageParams,
     trained: Numeric,
     gradient_bytes: Numeric = nan,
+    as_held: Bools = False,
     *,
     latency_s: Numeric,
 ) -> Numeric:
@@ -240,7 +246,7 @@ def gradient_s(
     ZeRO-2 keeps shards of gradients only, so it scatters them after every micro-batch. `latency_s`
     is that of `buckets_latency_s`.
     """
-    reduced = _reduced_bytes(lay, trained, gradient_bytes)
+    reduced = _reduced_bytes(lay, trained, gradient_bytes, as_held)
     half = _over_copies_s(lay, cluster, eff, params, reduced) + latency_s
     times = np.where(
         column(lay.strategy, "shards_gradients") > 0, np.maximum(lay.num_microbatches, 1.0), 1.0

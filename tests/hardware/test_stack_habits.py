@@ -39,6 +39,12 @@ def test_which_software_sums_whole_gradients(name: str, whole: bool) -> None:
     assert (habit(stack, "gradient_sums", NOW) == "whole") is whole
 
 
+def test_data_parallelism_reduces_main_gradients_in_stacks_built_on_megatron() -> None:
+    """Their weights have 16 bits; PyTorch's DDP has the gradients of fp32 weights."""
+    as_held = {n for n, s in stacks().items() if habit(s, "reduces_as_held", NOW) == "1"}
+    assert as_held == {n for n, s in stacks().items() if s.family == "megatron"}
+
+
 @pytest.mark.parametrize("task", ["lora", "qlora", "sft", "pretrain"])
 def test_a_distributed_optimizer_is_megatron_s_with_adapters_too(task: str) -> None:
     run = {"vendor": "nvidia", "task": task, "divided": False}

@@ -85,6 +85,13 @@ def test_the_gradient_of_an_fp32_weight_is_fp32_whatever_it_is_reduced_in(name, 
     assert float(reduced_gradient_bytes(**of)) == (2 if in_16_bits else 4)
 
 
+@pytest.mark.parametrize(("gradients", "reduced"), [("", 4), ("bf16", 2), ("fp32", 4)])
+def test_gradients_of_16_bit_weights_are_reduced_as_they_are_held(gradients, reduced):
+    """NVIDIA/Megatron-LM@01d65bde5: megatron/model/distributed.py, _get_buffer_type."""
+    of = {"strategy": INDEX["ddp"], "gradient_bytes": GRADIENT_BYTES[gradients]}
+    assert float(reduced_gradient_bytes(**of, as_held=True)) == reduced
+
+
 @pytest.mark.parametrize("gradients", ["bf16", "fp32", "bf16_fp32"])
 def test_quantised_reductions_stay_quantised(gradients):
     of = {"strategy": INDEX["zeropp"], "gradient_bytes": GRADIENT_BYTES[gradients]}

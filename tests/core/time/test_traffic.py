@@ -548,3 +548,14 @@ def test_the_fill_of_a_ring_explains_published_all_reduces_of_middle_size(megaby
     lay = layout(tp=8, dp_shard=1, micro_batch_size=tokens / 4096)
     one = float(traffic.tensor_parallel_s(workload(model), lay, machine, eff)) / 4
     assert one * 1e6 == pytest.approx(measured_us, rel=0.25)
+
+
+def test_data_parallelism_of_16_bit_gradients_sends_half_of_what_fp32_ones_do():
+    lay = layout(strategy="ddp", dp_shard=64)
+    of = (lay, SLOW, IDEAL, params_of(LLAMA_8B, lay), 1.0)
+
+    def sent_s(gradients, as_held):
+        return float(traffic.gradient_s(*of, gradients, as_held, latency_s=0.0))
+
+    assert sent_s(2.0, True) == pytest.approx(sent_s(4.0, True) / 2)
+    assert sent_s(2.0, False) == sent_s(4.0, True)  # of fp32 weights

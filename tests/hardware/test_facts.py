@@ -119,6 +119,17 @@ def test_a_tpu_holds_what_its_compiler_may_use(name, gib):
     assert not gpu.sources["memory_bytes"].assumed
 
 
+@pytest.mark.parametrize("name", ["MI250X", "MI250", "MI300A", "GH200-96GB"])
+def test_machines_of_supercomputers_are_not_taken_to_have_slow_ethernet(name):
+    """A run of several machines that names no network was taken to have 10 Gbit/s a machine."""
+    gpu = facts.accelerator(name)
+    slowest = 10e9 / 8 / gpu.gpus_per_node
+    assert gpu.scale_out_bytes_per_s == pytest.approx(
+        {"MI250X": 100e9, "MI250": 100e9, "MI300A": 200e9, "GH200-96GB": 200e9}[name] / 8
+    )
+    assert gpu.scale_out_bytes_per_s >= 10 * slowest
+
+
 def test_a_precision_that_no_source_prints_is_not_offered():
     assert facts.accelerator("A100-80GB-SXM").fp8_flops_per_s is None
     assert facts.accelerator("H100-80GB-SXM").fp4_flops_per_s is None

@@ -8,7 +8,7 @@ from core.layout.workload import OFFLOAD
 from core.units import to_si
 
 PRECISION_NAMES = {
-    **dict.fromkeys(("", "tf32"), "bf16"),
+    "": "bf16",
     **dict.fromkeys(("fp8-current", "fp8-delayed", "fp8-tensorwise", "int8"), "fp8"),
 }
 SHARDING_NAMES = {

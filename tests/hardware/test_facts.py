@@ -107,6 +107,29 @@ def test_the_printed_figure_travels_with_the_number():
     assert facts.accelerator("H100-80GB-SXM").memory_bytes == 81089 * 2**20
 
 
+@pytest.mark.parametrize(
+    ("name", "gib"),
+    [("TPU-v3", 30.96), ("TPU-v4", 30.75), ("TPU-v5e", 15.75), ("TPU-v5p", 95.74),
+     ("TPU-v6e", 31.25), ("TPU-v7x", 189.5)],
+)  # fmt: skip
+def test_a_tpu_holds_what_its_compiler_may_use(name, gib):
+    """The pages print round figures (v5e 16 GB, v6e 32 GB, v4 32 GiB); XLA's errors print these."""
+    gpu = facts.accelerator(name)
+    assert gpu.memory_bytes == pytest.approx(gib * GIB)
+    assert not gpu.sources["memory_bytes"].assumed
+
+
+@pytest.mark.parametrize("name", ["MI250X", "MI250", "MI300A", "GH200-96GB"])
+def test_machines_of_supercomputers_are_not_taken_to_have_slow_ethernet(name):
+    """A run of several machines that names no network was taken to have 10 Gbit/s a machine."""
+    gpu = facts.accelerator(name)
+    slowest = 10e9 / 8 / gpu.gpus_per_node
+    assert gpu.scale_out_bytes_per_s == pytest.approx(
+        {"MI250X": 100e9, "MI250": 100e9, "MI300A": 200e9, "GH200-96GB": 200e9}[name] / 8
+    )
+    assert gpu.scale_out_bytes_per_s >= 10 * slowest
+
+
 def test_a_precision_that_no_source_prints_is_not_offered():
     assert facts.accelerator("A100-80GB-SXM").fp8_flops_per_s is None
     assert facts.accelerator("H100-80GB-SXM").fp4_flops_per_s is None

@@ -405,6 +405,15 @@ def test_a_word_that_no_forecast_knows_is_noted_with_what_is_assumed(table, pred
     assert sum("is not a known word" in note for note in report.file_notes) == 4
 
 
+@pytest.mark.parametrize("precision", ["tf32", "fp32"])
+def test_a_run_in_32_bits_is_not_read_as_one_in_16_without_a_word(table, predicted_by, precision):
+    """No recipe of 32 bits is forecast: a TF32 run read as bf16 is forecast 2.5 times too fast
+    (rasbt/LLMs-from-scratch@28c65cd: ch05/10_llm-training-speed/README.md)."""
+    predicted_by(constant_predict())
+    notes = validate(table([{**RUN, "precision": precision}])).file_notes
+    assert any(f"precision={precision!r}" in n and "bf16 is assumed" in n for n in notes)
+
+
 def test_the_shipped_words_are_all_known(predicted_by):
     predicted_by(constant_predict())
     assert validate().file_notes == ()

@@ -158,6 +158,7 @@ def features(
         "ends_state_bytes": np.nan if kept.ends_state_bytes is None else kept.ends_state_bytes,
         "sets_state_type": states == ADAMW_BF16,
         "orthogonalises": kept.orthogonalises,
+        "factors_by_operator": kept.factors and habit(stack, "adafactor", year) == "eager",
     }
 
 

@@ -129,6 +129,7 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         optimizer_state_bytes=optimizer.state_bytes,
         ends_state_bytes=nan if optimizer.ends_state_bytes is None else optimizer.ends_state_bytes,
         orthogonalises=optimizer.orthogonalises,
+        factors_by_operator=optimizer.factors and habit_of(stack, "adafactor", year) == "eager",
         gradient_bytes=GRADIENT_BYTES[scenario.gradient_dtype or stack.gradient_dtype],
         offload_optimizer=OFFLOAD[said_place(scenario.offload_optimizer)],
         paged_optimizer=scenario.paged_optimizer,

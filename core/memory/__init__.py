@@ -8,4 +8,6 @@ memory_phases  memory over a training step: the parts of core.memory.memory, pha
 offload        offloading: what a layout keeps in the memory of the host, and its bytes
 stage_params   parameters that one GPU of a pipeline stage holds before data-parallel
                sharding
+update         temporaries of the optimizer's step, which reuse the memory of the backward
+               pass
 """

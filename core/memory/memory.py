@@ -38,6 +38,7 @@ from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.memory.activations import LayerKept, kept_bytes, layer_kept
 from core.memory.stage_params import StageParams, stage_params
+from core.memory.update import step_temporaries
 from core.model.adapter_passes import kept_bytes_per_token
 from core.model.transformer import (
     attention_share,
@@ -307,16 +308,6 @@ def state_copies(
     replicated = (np.asarray(lay.strategy) == INDEX["ddp"]) & (np.asarray(dp(lay)) > 1)
     buckets = np.where(replicated, eff.bucket_copies * gradients, 0.0)
     return secondary + np.where(whole & own, cast, 0.0) + buckets
-
-
-def step_temporaries(work: Workload, lay: Layouts, params: StageParams, eff: Efficiency) -> Numeric:
-    """Temporaries of the optimizer step: fp32 copies of 16-bit gradients and the roots of second
-    moments; none where the update is one fused kernel."""
-    sharded = column(lay.strategy, "shards_optimizer") > 0
-    updated = params.dense / np.where(sharded, params.dense_shards, 1.0)
-    updated = updated + params.experts / np.where(sharded, params.expert_shards, 1.0)
-    away = (np.asarray(work.offload_optimizer) > 0) | np.asarray(work.paged_optimizer, dtype=bool)
-    return np.where(away, 0.0, eff.step_bytes * updated * work.trained_fraction)
 
 
 def communicators(lay: Layouts) -> Numeric:

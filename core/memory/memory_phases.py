@@ -46,10 +46,10 @@ from core.memory.memory import (
     stage_bytes,
     state_bytes,
     state_copies,
-    step_temporaries,
     unsharded_bytes,
 )
 from core.memory.stage_params import StageParams, stage_params
+from core.memory.update import step_temporaries
 from core.numeric import Numeric
 
 Floats = NDArray[np.float64]

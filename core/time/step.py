@@ -299,7 +299,9 @@ def _optimizer_s(
     )
     ends, experts = _owned_ends_and_experts(work, lay, params)
     moved = owned * optimizers.step_bytes_per_param(
-        state_bytes=work.optimizer_state_bytes, weight_bytes=eff.own_weight_bytes
+        state_bytes=work.optimizer_state_bytes,
+        weight_bytes=eff.own_weight_bytes,
+        factored=work.factors_by_operator,
     )
     moved = moved + 2 * ends * more_state_bytes_of_ends(work)
     of_dense, of_experts = optimizers.orthogonalisation_flops_per_param(work.model)

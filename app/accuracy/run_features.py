@@ -143,6 +143,7 @@ def features(
         "capacity_factor": _capacity_factor(inputs, i, stack),
         "routes_by_masks": sends == BY_MASKS
         or (not sends and habit(stack, "routes_by_masks", year) == ON),
+        "worst_buffers": habit(stack, "expert_buffers", year) == "worst",
         "document_tokens": _document_tokens(inputs, i, stack),
         "recomputed_layers": _recomputed_layers(inputs, i),
         "expert_imbalance": BALANCES.get(

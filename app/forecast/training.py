@@ -165,6 +165,7 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         broadcasts_weights=habit_of(stack, "broadcasts_weights", year) == "1",
         splits_expert_biases=habit_of(stack, "splits_expert_biases", year) == "1",
         routes_by_masks=habit_of(stack, "routes_by_masks", year) == "1",
+        worst_buffers=habit_of(stack, "expert_buffers", year) == "worst",
         overlaps_experts=scenario.moe_overlap,
         deduplicates=does["dispatcher"] == "per_node",
         host_slowdown=scenario.host_slowdown,

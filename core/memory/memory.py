@@ -30,6 +30,7 @@ from core.layout.sharding import (
 from core.layout.workload import (
     Workload,
     adapter_passes,
+    buffered_load,
     expert_load,
     layers_of_fullest_stage,
     more_state_bytes_of_ends,
@@ -200,7 +201,10 @@ def kept_of_layers(work: Workload, lay: Layouts, layer: LayerKept, layers: Numer
 
 
 def one_layer(work: Workload, lay: Layouts, eff: Efficiency) -> LayerKept:
-    """Activations of one layer and one micro-batch."""
+    """Activations of one layer and one micro-batch. Of the copies of a token that goes to an
+    expert, only what the grouped matmuls read takes the room of a buffer of fixed size."""
+    load = buffered_load(work, ep=lay.ep)
+    room = load / expert_load(work, ep=lay.ep)
     return layer_kept(
         work.model,
         tokens=tokens_per_rank(work, lay),
@@ -210,8 +214,8 @@ def one_layer(work: Workload, lay: Layouts, eff: Efficiency) -> LayerKept:
         selective_kept=eff.selective_kept,
         copies=kept_copies(work, eff),
         kept_scores_of=np.where(work.unfused_attention, work.seq_len, 0.0),
-        expert_load=expert_load(work, ep=lay.ep),
-        routed_copies=eff.routed_copies,
+        expert_load=load,
+        routed_copies=(np.asarray(eff.routed_copies) - 1 + room) / room,
         of_adapters=adapter_bytes(work, lay) + gathered_inputs_bytes(work, lay),
         recomputed_layers=work.recomputed_layers,
     )

@@ -86,6 +86,16 @@ def inside_tp_bytes_per_token(model: Transformer) -> Numeric:
 
 
 @kept_for_last
+def activated_bytes_per_token(model: Transformer) -> Numeric:
+    """Of `inside_tp_bytes_per_token`: forward bytes of the activation functions of routed experts,
+    mean over layers."""
+    tensors = np.where(model.gated_mlp, 3.0, 2.0)
+    each = 2 * tensors * np.asarray(model.moe_ffn_hidden_size)
+    share = num_moe_layers(model) / np.maximum(model.num_layers, 1.0)
+    return np.multiply(model.experts_per_token, each) * share
+
+
+@kept_for_last
 def expert_bias_bytes_per_token(model: Transformer) -> Numeric:
     """Forward bytes of biases that are added expert by expert, mean over layers."""
     moved = EXPERT_BIAS_BYTES * np.multiply(model.experts_per_token, model.hidden_size)

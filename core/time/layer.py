@@ -14,7 +14,7 @@ from core.layout.layouts import Layouts
 from core.layout.packing import attended_length
 from core.layout.precision import matmul_speedup
 from core.layout.sharding import held_gradient_bytes
-from core.layout.workload import Workload, adapter_passes, expert_load
+from core.layout.workload import Workload, adapter_passes, buffered_load, expert_load
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.memory.memory import tokens_per_rank
@@ -262,9 +262,14 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
     moved = kernels.outside_tp_bytes_per_token(m) / parallel
     inside = kernels.inside_tp_bytes_per_token(m) + state_space.scan_bytes_per_token(m)
     biases = np.where(work.splits_expert_biases, kernels.expert_bias_bytes_per_token(m), 0.0)
+    # Buffers of fixed size are passed over whole: by the activation, and by the permutation of what
+    # arrived, one of two; the other is of what is sent.
+    room = buffered_load(work, ep=lay.ep) / expert_load(work, ep=lay.ep)
+    inside = inside + (room - 1) * kernels.activated_bytes_per_token(m)
     moved = (moved + (inside + biases) / lay.tp) * eff.elementwise
     moved = np.where(work.compiled, eff.compiled, 1.0) * moved
-    permuted = eff.permutation * np.where(work.deduplicates, eff.fused_permutation, 1.0)
+    permuted = np.where(work.deduplicates, eff.fused_permutation, 1.0)
+    permuted = eff.permutation * np.where(room > 1, (permuted + room) / 2, permuted)
     moved = moved + permuted * kernels.permuted_bytes_per_token(m) / lay.tp
     moved = moved + unfused * kernels.score_matrix_bytes_per_token(m, work.seq_len) / lay.tp
     # A quantised base is expanded to 16 bits before each use: read it, write it, read it.

@@ -191,6 +191,22 @@ def test_masks_route_tokens_by_matmuls_that_grow_with_the_length(capacity, seq_l
     assert backward == pytest.approx(1.5 * forward)
 
 
+@pytest.mark.parametrize(("deduplicates", "permutations"), [(False, 3.5), (True, 4.0)])
+def test_buffers_of_fixed_size_are_passed_over_whole(deduplicates, permutations):
+    """8 ranks, rows for all of them: the activation passes over 8 times what comes, and so does one
+    of the two permutations; the other is of what is sent, or part of sending it."""
+    lay, work = layout(ep=8, dp_shard=8), {"deduplicates": deduplicates}
+    model = replace(MIXTRAL_8X7B, num_experts=64)  # 32 over 2 of them: the ranks decide
+    eff = replace(IDEAL, elementwise=1.0, permutation=1.0, fused_permutation=0.0)
+    exact, whole = (layer(model, lay=lay, eff=eff, worst_buffers=w, **work) for w in (False, True))
+    activated = 7 * kernels.activated_bytes_per_token(model)
+    permuted = permutations * kernels.permuted_bytes_per_token(model)
+    more = whole["memory_bound_forward"] - exact["memory_bound_forward"]
+    moved = 4096 * float(np.asarray(activated + permuted))
+    assert more == pytest.approx(moved / CLUSTER.memory_bytes_per_s)
+    assert whole["experts_forward"] == pytest.approx(exact["experts_forward"])
+
+
 @pytest.mark.parametrize("tp", [1, 8])
 def test_every_matmul_fills_and_drains_the_device(tp):
     """Llama: queries, keys and values in one; output; up and gate in one; down. And the head."""

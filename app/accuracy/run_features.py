@@ -39,6 +39,7 @@ ON = "1"
 GRAPHS = {"none": 0.0, "partial": 0.5, "full": 1.0}
 # Attention kernels: whether the score matrix is written out, and whether newer ones exist.
 UNFUSED = ("eager",)
+BLOCKWISE = ("jax_flash",)  # FlashAttention's blocks in plain JAX
 FLASH2 = ("sdpa", "fa1", "fa2", "xformers")
 OLD_KERNELS = ("fa1", "fa2", "xformers")  # at any date: a run that names them has no newer ones
 BEST = ("fa3", "fa4", "cudnn", "splash", "nki", "gaudi_fused")
@@ -107,7 +108,9 @@ def features(
     return {
         "software_year": year,
         "unfused_attention": (kernel in UNFUSED and stack.family != XLA)
-        or (kernel not in (*FLASH2, *BEST) and year < decimal_year(NEW_KERNELS)),
+        or (kernel not in (*FLASH2, *BEST, *BLOCKWISE) and year < decimal_year(NEW_KERNELS)),
+        "blockwise_attention": kernel in BLOCKWISE,
+        "fused_heads_of": float(habit(stack, "fused_heads_of", year) or 1),
         "flash2": kernel in OLD_KERNELS
         or (
             (kernel in FLASH2 or (kernel not in BEST and stack.attention == "flash2"))

@@ -140,6 +140,7 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         adapters=scenario.task in ("lora", "qlora"),
         **adapter_fields(stack, scenario.task, year, targets=scenario.lora_targets),
         unfused_attention=scenario.attention == "unfused",
+        fused_heads_of=float(habit_of(stack, "fused_heads_of", year) or 1),
         flash2=does["attention"] == "flash2",
         compiled=options.compiles(scenario, stack),
         eager_norms=runs_eagerly(

@@ -61,6 +61,9 @@ class Workload:
     adapters_on_output: Bools = True  # of attention
     # Kernels
     unfused_attention: Bools = False  # the score matrix is written out: before FlashAttention
+    blockwise_attention: Bools = False  # block by block, each operator a kernel of its own
+    # Heads that a fused kernel takes are multiples of it on a TPU; others run block by block
+    fused_heads_of: Numeric = 1.0
     flash2: Bools = False  # FlashAttention 2 where a newer kernel exists
     compiled: Bools = False  # elementwise operators fused by a compiler
     eager_norms: Bools = False  # norms and rotation run operator by operator

@@ -33,7 +33,7 @@ from core.model.transformer import (
     query_size,
     routed_expert_params,
 )
-from core.numeric import Numeric
+from core.numeric import Bools, Numeric
 from core.time import attention, gemm, kernels, measured_shapes
 
 MEASURED_YEARS = (2021.0, 2026.7)  # years of the software of published runs: no trend beyond them
@@ -284,8 +284,12 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
         onchip=eff.onchip,
     )
     eager_in, eager_back = _eager_bytes(work, outside=parallel, tp=lay.tp)
+    # Half of the passes over scores are those of matmuls, which no issue slots bind.
+    blocks = _runs_by_blocks(work, cluster) * kernels.score_blocks_bytes_per_token(m, attended)
+    blocks = blocks / lay.tp
     moved_back = (kernels.BACKWARD_BYTES * moved + eager_back) * on_chip
-    moved = (moved + eager_in) * on_chip
+    moved_back = moved_back + kernels.BACKWARD_BYTES * blocks
+    moved = (moved + eager_in) * on_chip + blocks
     passes_in, passes_back = _adapter_bytes(work, lay, eff)
     cast = work.quantised_bytes * kernels.quantised_elements_per_token(m) / lay.tp
     vocab = np.divide(m.vocab_size, lay.tp)
@@ -321,6 +325,14 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
         + _summed_gradient_s(work, lay, weights=weights, bytes_per_s=rate.bytes_per_s),
         head=head * np.where(work.adapters, 2.0, 3.0) + loss,
     )
+
+
+def _runs_by_blocks(work: Workload, cluster: Cluster) -> Bools:
+    """Whether attention runs block by block: as the software says, or where the one kernel of a TPU
+    takes no such heads."""
+    on_tpu = np.isnan(np.asarray(cluster.multiprocessors, dtype=float))
+    takes = np.asarray(work.model.head_dim) % work.fused_heads_of == 0
+    return np.asarray(work.blockwise_attention, dtype=bool) | (on_tpu & ~takes)
 
 
 def _summed_gradient_s(

@@ -207,6 +207,31 @@ def test_buffers_of_fixed_size_are_passed_over_whole(deduplicates, permutations)
     assert whole["experts_forward"] == pytest.approx(exact["experts_forward"])
 
 
+class TestAttentionByBlocks:
+    """Plain JAX: scores of the blocks up to the diagonal go to memory and back (levanter's
+    flash_attention.py)."""
+
+    @pytest.mark.parametrize(("seq_len", "share"), [(1024, 1.0), (8192, 9 / 16)])
+    def test_the_blocks_up_to_the_diagonal_are_moved(self, seq_len, share):
+        fused, blocks = (
+            layer(blockwise_attention=b, seq_len=float(seq_len)) for b in (False, True)
+        )
+        more = blocks["memory_bound_forward"] - fused["memory_bound_forward"]
+        moved = share * 8 * 32 * seq_len * seq_len  # heads, tokens, scores of each
+        assert more == pytest.approx(moved / CLUSTER.memory_bytes_per_s)
+        assert blocks["attention_forward"] == fused["attention_forward"]
+
+    @pytest.mark.parametrize("head_dim", [64, 128, 256])
+    @pytest.mark.parametrize("tpu", [False, True])
+    def test_a_tpu_runs_heads_that_its_kernel_refuses_by_blocks(self, head_dim, tpu):
+        """JAX before 0.7.1: multiples of 128 lanes."""
+        model = replace(LLAMA_8B, head_dim=head_dim)
+        chip = replace(CLUSTER, multiprocessors=np.nan if tpu else 132.0)
+        takes, refuses = (layer(model, cluster=chip, fused_heads_of=n) for n in (1.0, 128.0))
+        slower = refuses["memory_bound_forward"] > takes["memory_bound_forward"]
+        assert slower == (tpu and head_dim == 64)
+
+
 @pytest.mark.parametrize("tp", [1, 8])
 def test_every_matmul_fills_and_drains_the_device(tp):
     """Llama: queries, keys and values in one; output; up and gate in one; down. And the head."""

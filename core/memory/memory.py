@@ -38,6 +38,7 @@ from core.layout.workload import (
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.memory.activations import LayerKept, kept_bytes, layer_kept
+from core.memory.reserve import reserve_of
 from core.memory.stage_params import StageParams, stage_params
 from core.memory.update import step_temporaries
 from core.model.adapter_passes import kept_bytes_per_token
@@ -349,19 +350,13 @@ def unwasted_bytes(lay: Layouts, eff: Efficiency, parts: Mapping[str, Numeric]) 
     return settled_bytes(lay, eff, parts) * share
 
 
-def reserve_bytes(*, live: Numeric, memory_bytes: Numeric, eff: Efficiency) -> Numeric:
-    """Context (at most a tenth of a small device, where contexts are smaller), and memory that the
-    allocator cannot use. `live` without `settled_bytes`."""
-    return np.minimum(eff.reserve_bytes, 0.1 * np.asarray(memory_bytes)) + eff.fragmentation * live
-
-
 def unreported_bytes(
     lay: Layouts, cluster: Cluster, eff: Efficiency, *, reserve: Numeric
 ) -> Numeric:
     """Memory that is missing from the peak that a stack prints: the counters of the allocator
     include neither the context nor the buffers of communicators, and those of allocated bytes not
     what the allocator keeps in reserve either. `reserve`: that part of the peak."""
-    context = reserve_bytes(live=0.0, memory_bytes=cluster.memory_bytes, eff=eff)
+    context = reserve_of(cluster, eff, live=0.0)
     buffers = communicators(lay) * eff.communicator_bytes
     hidden = (1 - np.asarray(eff.reserve_reported)) * (context + buffers)
     return hidden + (1 - np.asarray(eff.fragmentation_reported)) * (np.asarray(reserve) - context)
@@ -388,6 +383,6 @@ def peak_bytes(
     parts = live_bytes(work, lay, eff)
     live: Numeric = sum(np.asarray(v, dtype=float) for v in parts.values())
     live = live - settled_bytes(lay, eff, parts)
-    parts["reserve"] = reserve_bytes(live=live, memory_bytes=cluster.memory_bytes, eff=eff)
+    parts["reserve"] = reserve_of(cluster, eff, live=live)
     shape = np.broadcast(*parts.values()).shape
     return {k: np.broadcast_to(v, shape).astype(float) for k, v in parts.items()}

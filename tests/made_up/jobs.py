@@ -81,8 +81,8 @@ IDEAL = replace(
     all_to_all=1.0, tp_exposed=1.0, cp_exposed=0.0, ep_exposed=1.0, ep_network_exposed=1.0,
     pp_exposed=0.0, dp_exposed=1.0, fsdp_exposed=1.0, overlap_window=1.0, overlap_slowdown=0.0,
     straggler=0.0, activation_copies=1.0, selective_kept=0.6, logits_bytes=10.0,
-    reserve_bytes=0.0, fragmentation=0.0, compiled_kept=1.0, frozen_kept=1.0, quantised_kept=1.0,
-    routed_copies=1.0, held_logits_bytes=10.0, compiled_logits=1.0,
+    reserve_bytes=0.0, memory_pool=1.0, fragmentation=0.0, compiled_kept=1.0, frozen_kept=1.0,
+    quantised_kept=1.0, routed_copies=1.0, held_logits_bytes=10.0, compiled_logits=1.0,
     own_weight_bytes=4.0, bucket_copies=0.0, step_bytes=0.0, fill_bytes=0.0,
     communicator_bytes=0.0, reserve_reported=1.0,
 )  # fmt: skip
@@ -163,6 +163,7 @@ def clusters(draw: st.DrawFn) -> Cluster:
         gpus_per_node=draw(st.sampled_from([4, 8])),
         scale_out_bytes_per_s=draw(st.floats(1e9, 100e9)),
         host_link_bytes_per_s=draw(st.floats(8e9, 450e9)),
+        pools_memory=draw(st.sampled_from([0.0, 1.0])),
         newer_than_flash2=draw(st.sampled_from([0.0, 1.0, 2.0])),
         fast_exponentials=draw(st.sampled_from([0.0, 1.0])),
         power_share=draw(st.sampled_from([1.0, 0.6])),

@@ -76,8 +76,10 @@ def outside_tp_bytes_per_token(model: Transformer) -> Numeric:
 
 @kept_for_last
 def inside_tp_bytes_per_token(model: Transformer) -> Numeric:
-    """Forward bytes of rotary embedding and activation function, mean over layers."""
-    rotary = 2 * 2 * (query_size(model) + kv_size(model) / 2)
+    """Forward bytes of rotary embedding, which models with learned positions have none of, and of
+    the activation function, mean over layers."""
+    turned = np.asarray(model.num_positions) == 0
+    rotary = np.where(turned, 2 * 2 * (query_size(model) + kv_size(model) / 2), 0.0)
     tensors = np.where(model.gated_mlp, 3.0, 2.0)
     dense = 2 * tensors * model.ffn_hidden_size
     per_expert = 2 * tensors * np.asarray(model.moe_ffn_hidden_size)

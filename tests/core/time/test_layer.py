@@ -207,6 +207,17 @@ def test_buffers_of_fixed_size_are_passed_over_whole(deduplicates, permutations)
     assert whole["experts_forward"] == pytest.approx(exact["experts_forward"])
 
 
+def test_learned_positions_turn_no_queries_and_keys():
+    """Llama 3 8B turns 4,096 queries and 1,024 keys a token: read and written in 16 bits."""
+    eff = replace(IDEAL, elementwise=1.0)
+    turned, learned = (
+        layer(replace(LLAMA_8B, num_positions=n), eff=eff)["memory_bound_forward"]
+        for n in (0, 8192)
+    )
+    moved = 4096 * 2 * 2 * (4096 + 1024)
+    assert turned - learned == pytest.approx(moved / CLUSTER.memory_bytes_per_s)
+
+
 class TestAttentionByBlocks:
     """Plain JAX: scores of the blocks up to the diagonal go to memory and back (levanter's
     flash_attention.py)."""

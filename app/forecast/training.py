@@ -37,6 +37,7 @@ from hardware.habits.adapters import (
     runs_eagerly,
 )
 from hardware.habits.flags import differences, settled
+from hardware.habits.optimizers import lists_tensors
 from hardware.model_facts import balances_by_bias
 from hardware.stack_support import habit as habit_of
 from hardware.stack_support import support_of
@@ -129,6 +130,13 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         optimizer_state_bytes=optimizer.state_bytes,
         ends_state_bytes=nan if optimizer.ends_state_bytes is None else optimizer.ends_state_bytes,
         orthogonalises=optimizer.orthogonalises,
+        lists_tensors=lists_tensors(
+            stack,
+            year,
+            optimizer=optimizer.name,
+            tunes=scenario.task != "pretrain",
+            compiled=options.compiles(scenario, stack),
+        ),
         factors_by_operator=optimizer.factors and habit_of(stack, "adafactor", year) == "eager",
         gradient_bytes=GRADIENT_BYTES[scenario.gradient_dtype or stack.gradient_dtype],
         offload_optimizer=OFFLOAD[said_place(scenario.offload_optimizer)],

@@ -69,6 +69,10 @@ FACTORED_BYTES, FACTORED_BYTES_OF_16_BITS = 84.0 + 12.0, 84.0 + 6.0 + 18.0
 # What it holds of the one tensor under way: the update before and after an operator that makes a
 # new one, and in 16 bits the two copies.
 FACTORED_HELD, FACTORED_HELD_OF_16_BITS = 8.0, 16.0
+# AdamW operator by operator (pytorch/pytorch: torch/optim/adamw.py, _multi_tensor_adamw), what it
+# reads and writes of a parameter beyond the 7 passes of one fused kernel: 2 + 3 + 2 + 3 to decay
+# weight and moments, the root of the second moment 2, divided 2, plus epsilon 2, into the weight 4.
+LISTED_PASSES = 20.0 - 7.0
 NEWTON_SCHULZ_STEPS = 5.0
 
 
@@ -80,14 +84,20 @@ def optimizer(name: str) -> Optimizer:
 
 
 def step_bytes_per_param(
-    *, state_bytes: Numeric, weight_bytes: Numeric = 4.0, factored: Bools = False
+    *,
+    state_bytes: Numeric,
+    weight_bytes: Numeric = 4.0,
+    factored: Bools = False,
+    listed: Bools = False,
 ) -> Numeric:
     """Bytes moved to update one parameter: 38 for AdamW. `weight_bytes` is 2 where the weights have
-    no fp32 master copy and their gradients have 16 bits. `factored`: Adafactor by operators."""
+    no fp32 master copy and their gradients have 16 bits. `factored`: Adafactor by operators;
+    `listed`: AdamW operator by operator of all tensors at once."""
     narrow = np.less(weight_bytes, 4)
     rest = np.where(narrow, STEP_BYTES_OF_16_BITS, STEP_BYTES_WITHOUT_STATE)
     by_operator = np.where(narrow, FACTORED_BYTES_OF_16_BITS, FACTORED_BYTES)
-    return np.where(factored, by_operator, rest) + 2 * np.asarray(state_bytes)
+    more = np.where(listed, LISTED_PASSES * np.asarray(weight_bytes), 0.0)
+    return np.where(factored, by_operator, rest) + 2 * np.asarray(state_bytes) + more
 
 
 def factored_held_bytes(*, largest: Numeric, weight_bytes: Numeric) -> Numeric:

@@ -38,6 +38,7 @@ class Workload:
     ends_state_bytes: Numeric = nan  # of embeddings and LM head; NaN: equal to the others
     sets_state_type: Bools = False  # its moments keep their bytes, whatever the weights' type
     orthogonalises: Bools = False
+    lists_tensors: Bools = False  # AdamW operator by operator of all tensors, not one fused kernel
     factors_by_operator: Bools = False  # Adafactor without a compiler, one tensor after the other
     gradient_bytes: Numeric = nan  # held per parameter; NaN: the default of the sharding strategy
     offload_optimizer: Numeric = NOWHERE

@@ -264,7 +264,8 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
     biases = np.where(work.splits_expert_biases, kernels.expert_bias_bytes_per_token(m), 0.0)
     # Buffers of fixed size are passed over whole: by the activation, and by the permutation of what
     # arrived, one of two; the other is of what is sent.
-    room = buffered_load(work, ep=lay.ep) / expert_load(work, ep=lay.ep)
+    room = buffered_load(work, ep=lay.ep)
+    room = np.where(room > expert_load(work, ep=lay.ep), room, 1.0)
     inside = inside + (room - 1) * kernels.activated_bytes_per_token(m)
     moved = (moved + (inside + biases) / lay.tp) * eff.elementwise
     moved = np.where(work.compiled, eff.compiled, 1.0) * moved

@@ -189,6 +189,7 @@ def jobs(
         frees_gradients=draw(st.booleans()),
         optimizer_state_bytes=draw(st.sampled_from([0.01, 2.0, 4.0, 8.0])),
         orthogonalises=draw(st.booleans()),
+        lists_tensors=draw(st.booleans()),
         factors_by_operator=draw(st.sampled_from([False, False, True])),
         ends_state_bytes=draw(st.sampled_from([nan, 8.0])),
         gradient_bytes=draw(st.sampled_from([nan, nan, 2.0, 4.0, 6.0])),

@@ -75,6 +75,14 @@ def test_adafactor_by_operators_passes_over_a_parameter_some_twenty_times():
     assert step_bytes_per_param(state_bytes=0.01, weight_bytes=2.0) < 0.1 * narrow
 
 
+@pytest.mark.parametrize("weight_bytes", [2.0, 4.0])
+def test_adamw_by_operators_passes_over_a_parameter_twenty_times(weight_bytes):
+    """A fused kernel reads weight, gradient and moments and writes all but the gradient: 7."""
+    of = {"state_bytes": 2 * weight_bytes, "weight_bytes": weight_bytes}
+    fused, listed = (float(step_bytes_per_param(**of, listed=n)) for n in (False, True))
+    assert listed - fused == (20 - 7) * weight_bytes
+
+
 def test_adafactor_by_operators_holds_temporaries_of_one_tensor():
     """In 16 bits fp32 copies of gradient and weight, and an update before and after."""
     assert factored_held_bytes(largest=1000, weight_bytes=2.0) == 16_000

@@ -12,6 +12,7 @@ from app.accuracy.predict import Predictions
 from app.accuracy.run_features import (
     BALANCES,
     BEST,
+    BLOCKWISE,
     DTYPE_BYTES,
     ELEMENTWISE,
     EVERY_COPY,
@@ -49,7 +50,7 @@ VOCABULARY: dict[str, tuple[Collection[str], str]] = {
     "moe_dispatcher": ((*ONCE_PER_NODE, *EVERY_COPY), HABIT),
     "router_balance": (BALANCES, HABIT),
     "loss_kernel": (LOSSES, HABIT),
-    "attention_kernel": ((*UNFUSED, *FLASH2, *BEST), HABIT),
+    "attention_kernel": ((*UNFUSED, *BLOCKWISE, *FLASH2, *BEST), HABIT),
     "optimizer": (OPTIMIZER_WORDS, "AdamW is assumed"),
     "packing": (PACKINGS, "full sequences are assumed"),
     "memory_measure": (MEASURES, HABIT),

@@ -23,6 +23,7 @@ from core.time.layer import decimal_year, is_since
 from core.time.repeated import matmul_shares
 from hardware.efficiency import GENERIC, Stack, stack_of
 from hardware.habits.adapters import EAGER, FUSED, LINEAR_LOSS, runs_eagerly
+from hardware.habits.optimizers import lists_tensors
 from hardware.habits.remat import repeated
 from hardware.measured import RunInputs
 from hardware.measured_cells import PACKED, PADDED
@@ -39,6 +40,7 @@ ON = "1"
 GRAPHS = {"none": 0.0, "partial": 0.5, "full": 1.0}
 # Attention kernels: whether the score matrix is written out, and whether newer ones exist.
 UNFUSED = ("eager",)
+BLOCKWISE = ("jax_flash",)  # FlashAttention's blocks in plain JAX
 FLASH2 = ("sdpa", "fa1", "fa2", "xformers")
 OLD_KERNELS = ("fa1", "fa2", "xformers")  # at any date: a run that names them has no newer ones
 BEST = ("fa3", "fa4", "cudnn", "splash", "nki", "gaudi_fused")
@@ -107,7 +109,9 @@ def features(
     return {
         "software_year": year,
         "unfused_attention": (kernel in UNFUSED and stack.family != XLA)
-        or (kernel not in (*FLASH2, *BEST) and year < decimal_year(NEW_KERNELS)),
+        or (kernel not in (*FLASH2, *BEST, *BLOCKWISE) and year < decimal_year(NEW_KERNELS)),
+        "blockwise_attention": kernel in BLOCKWISE,
+        "fused_heads_of": float(habit(stack, "fused_heads_of", year) or 1),
         "flash2": kernel in OLD_KERNELS
         or (
             (kernel in FLASH2 or (kernel not in BEST and stack.attention == "flash2"))
@@ -145,6 +149,7 @@ def features(
         "capacity_factor": _capacity_factor(inputs, i, stack),
         "routes_by_masks": sends == BY_MASKS
         or (not sends and habit(stack, "routes_by_masks", year) == ON),
+        "worst_buffers": habit(stack, "expert_buffers", year) == "worst",
         "document_tokens": _document_tokens(inputs, i, stack),
         "recomputed_layers": _recomputed_layers(inputs, i),
         "expert_imbalance": BALANCES.get(
@@ -160,6 +165,10 @@ def features(
         "ends_state_bytes": np.nan if kept.ends_state_bytes is None else kept.ends_state_bytes,
         "sets_state_type": states == ADAMW_BF16,
         "orthogonalises": kept.orthogonalises,
+        "lists_tensors": lists_tensors(
+            stack, year, optimizer=kept.name, tunes=not pretrains, compiled=compiled
+        ),
+        "factors_by_operator": kept.factors and habit(stack, "adafactor", year) == "eager",
     }
 
 

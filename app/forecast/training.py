@@ -37,6 +37,7 @@ from hardware.habits.adapters import (
     runs_eagerly,
 )
 from hardware.habits.flags import differences, settled
+from hardware.habits.optimizers import lists_tensors
 from hardware.model_facts import balances_by_bias
 from hardware.stack_support import habit as habit_of
 from hardware.stack_support import support_of
@@ -129,6 +130,14 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         optimizer_state_bytes=optimizer.state_bytes,
         ends_state_bytes=nan if optimizer.ends_state_bytes is None else optimizer.ends_state_bytes,
         orthogonalises=optimizer.orthogonalises,
+        lists_tensors=lists_tensors(
+            stack,
+            year,
+            optimizer=optimizer.name,
+            tunes=scenario.task != "pretrain",
+            compiled=options.compiles(scenario, stack),
+        ),
+        factors_by_operator=optimizer.factors and habit_of(stack, "adafactor", year) == "eager",
         gradient_bytes=GRADIENT_BYTES[scenario.gradient_dtype or stack.gradient_dtype],
         offload_optimizer=OFFLOAD[said_place(scenario.offload_optimizer)],
         paged_optimizer=scenario.paged_optimizer,
@@ -139,6 +148,7 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         adapters=scenario.task in ("lora", "qlora"),
         **adapter_fields(stack, scenario.task, year, targets=scenario.lora_targets),
         unfused_attention=scenario.attention == "unfused",
+        fused_heads_of=float(habit_of(stack, "fused_heads_of", year) or 1),
         flash2=does["attention"] == "flash2",
         compiled=options.compiles(scenario, stack),
         eager_norms=runs_eagerly(
@@ -165,6 +175,7 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         broadcasts_weights=habit_of(stack, "broadcasts_weights", year) == "1",
         splits_expert_biases=habit_of(stack, "splits_expert_biases", year) == "1",
         routes_by_masks=habit_of(stack, "routes_by_masks", year) == "1",
+        worst_buffers=habit_of(stack, "expert_buffers", year) == "worst",
         overlaps_experts=scenario.moe_overlap,
         deduplicates=does["dispatcher"] == "per_node",
         host_slowdown=scenario.host_slowdown,

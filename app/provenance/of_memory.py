@@ -24,10 +24,10 @@ from core.memory.memory import (
     live_bytes,
     logits_bytes,
     one_layer,
-    reserve_bytes,
     settled_bytes,
     stage_bytes,
 )
+from core.memory.reserve import reserve_of
 from core.memory.stage_params import stage_params
 from core.numeric import as_float
 
@@ -193,12 +193,14 @@ def _buffers(case: Case, size: float) -> tuple[str, tuple[Record, ...]]:
 def _reserve(case: Case) -> tuple[str, tuple[Record, ...]]:
     parts = live_bytes(case.work, case.lay, case.eff)
     live = sum(as_float(v) for v in parts.values())
-    fixed = reserve_bytes(live=0.0, memory_bytes=case.cluster.memory_bytes, eff=case.eff)
-    reserve, fragmentation = fractions(case.scenario.stack, "reserve_bytes", "fragmentation")
+    fixed = reserve_of(case.cluster, case.eff, live=0.0)
+    reserve, pool, fragmentation = fractions(
+        case.scenario.stack, "reserve_bytes", "memory_pool", "fragmentation"
+    )
     settled = as_float(settled_bytes(case.lay, case.eff, parts))
     inputs = (
-        record("context_bytes", "Context and workspaces, at most a tenth of the device", fixed,
-               "B", topic="Peak memory", inputs=(reserve,)),
+        record("context_bytes", "Context and workspaces, at most a tenth of the device, or what a "
+               "pool leaves of it", fixed, "B", topic="Peak memory", inputs=(reserve, pool)),
         fragmentation,
         record("live_bytes", "All other parts", live, "B", topic="Peak memory"),
         record("settled_bytes", "Of them what is allocated once: weights, optimizer states, flat "

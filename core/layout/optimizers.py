@@ -27,7 +27,7 @@ from core.model.transformer import (
     num_moe_layers,
     query_size,
 )
-from core.numeric import Numeric, kept_for_last
+from core.numeric import Bools, Numeric, kept_for_last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,7 @@ class Optimizer:
     name: str
     state_bytes: float
     orthogonalises: bool = False
+    factors: bool = False  # second moments of a matrix by its rows and columns
     ends_state_bytes: float | None = None  # of embeddings and LM head; None: equal to the others
 
 
@@ -46,7 +47,8 @@ OPTIMIZERS = {
     for o in (
         Optimizer(name="adamw", state_bytes=8.0),  # two fp32 moments [K15]
         Optimizer(name="adamw_8bit", state_bytes=2 * (1 + 4 / 2048)),  # blocks of 2,048 [D22]
-        Optimizer(name="adafactor", state_bytes=0.01),  # a row and a column of each matrix [S18]
+        # A row and a column of each matrix [S18].
+        Optimizer(name="adafactor", state_bytes=0.01, factors=True),
         # One momentum of a hidden matrix, AdamW's two moments elsewhere [J24].
         Optimizer(name="muon", state_bytes=4.0, orthogonalises=True, ends_state_bytes=8.0),
         Optimizer(name="sgd", state_bytes=4.0),  # one momentum
@@ -57,6 +59,20 @@ OPTIMIZERS = {
 # weight (8), write its 16-bit copy (2); the states are read and written on top. Where all is in 16
 # bits, 6 and 4, and there is no copy.
 STEP_BYTES_WITHOUT_STATE, STEP_BYTES_OF_16_BITS = 22.0, 10.0
+# Adafactor without a compiler (huggingface/transformers@005edacb: src/transformers/optimization.py,
+# Adafactor.step), bytes of each parameter, operator by operator in fp32: norm of the weight 4,
+# gradient squared 4+4, plus epsilon 4+4, means of rows and of columns 4+4, product of both 4, times
+# the gradient 4+4+4, norm 4, clipped 4+4, times the rate 4+4, negated 4+4, added 4+4+4. The norm of
+# the gradients and their clipping come first: 4 and 4+4. In 16 bits 2 and 2+2, and gradient and
+# weight are copied to fp32 2+4 each, the weight back 4+2.
+FACTORED_BYTES, FACTORED_BYTES_OF_16_BITS = 84.0 + 12.0, 84.0 + 6.0 + 18.0
+# What it holds of the one tensor under way: the update before and after an operator that makes a
+# new one, and in 16 bits the two copies.
+FACTORED_HELD, FACTORED_HELD_OF_16_BITS = 8.0, 16.0
+# AdamW operator by operator (pytorch/pytorch: torch/optim/adamw.py, _multi_tensor_adamw), what it
+# reads and writes of a parameter beyond the 7 passes of one fused kernel: 2 + 3 + 2 + 3 to decay
+# weight and moments, the root of the second moment 2, divided 2, plus epsilon 2, into the weight 4.
+LISTED_PASSES = 20.0 - 7.0
 NEWTON_SCHULZ_STEPS = 5.0
 
 
@@ -67,11 +83,28 @@ def optimizer(name: str) -> Optimizer:
     return OPTIMIZERS[name]
 
 
-def step_bytes_per_param(*, state_bytes: Numeric, weight_bytes: Numeric = 4.0) -> Numeric:
+def step_bytes_per_param(
+    *,
+    state_bytes: Numeric,
+    weight_bytes: Numeric = 4.0,
+    factored: Bools = False,
+    listed: Bools = False,
+) -> Numeric:
     """Bytes moved to update one parameter: 38 for AdamW. `weight_bytes` is 2 where the weights have
-    no fp32 master copy and their gradients have 16 bits."""
-    rest = np.where(np.less(weight_bytes, 4), STEP_BYTES_OF_16_BITS, STEP_BYTES_WITHOUT_STATE)
-    return rest + 2 * np.asarray(state_bytes)
+    no fp32 master copy and their gradients have 16 bits. `factored`: Adafactor by operators;
+    `listed`: AdamW operator by operator of all tensors at once."""
+    narrow = np.less(weight_bytes, 4)
+    rest = np.where(narrow, STEP_BYTES_OF_16_BITS, STEP_BYTES_WITHOUT_STATE)
+    by_operator = np.where(narrow, FACTORED_BYTES_OF_16_BITS, FACTORED_BYTES)
+    more = np.where(listed, LISTED_PASSES * np.asarray(weight_bytes), 0.0)
+    return np.where(factored, by_operator, rest) + 2 * np.asarray(state_bytes) + more
+
+
+def factored_held_bytes(*, largest: Numeric, weight_bytes: Numeric) -> Numeric:
+    """Temporaries of Adafactor by operators, which updates one tensor after the other: those of the
+    `largest`, in parameters."""
+    each = np.where(np.less(weight_bytes, 4), FACTORED_HELD_OF_16_BITS, FACTORED_HELD)
+    return each * np.asarray(largest)
 
 
 def newton_schulz_flops(*, rows: Numeric, columns: Numeric) -> Numeric:

@@ -1,4 +1,4 @@
-"""How unevenly a router loads the ranks that hold its experts.
+"""How unevenly a router loads the ranks that hold its experts, and what they have room for.
 
 [W24] Wang et al., "Auxiliary-Loss-Free Load Balancing Strategy for Mixture-of-Experts",
       arXiv:2408.15664, table 2: MaxVio, the busiest expert's tokens over the mean, less one.
@@ -55,3 +55,15 @@ def natural_load(
     each = spread * np.sqrt(np.maximum(idle, 0.0) / (MEASURED_EXPERTS / MEASURED_TAKEN - 1))
     held = np.maximum(np.divide(num_experts, ep), 1.0)
     return 1 + largest_of(ep) * each / np.sqrt(held)
+
+
+def worst_load(*, num_experts: Numeric, experts_per_token: Numeric, ep: Numeric) -> Numeric:
+    """Rows that a rank has room for over the mean where none may ever be dropped and shapes are
+    fixed before it runs: all tokens of `ep` ranks, as many times as it holds experts of theirs
+    (AI-Hypercomputer/maxtext@e591f30c: src/maxtext/layers/moe.py, get_ragged_buffer_size).
+
+    >>> float(worst_load(num_experts=256, experts_per_token=8, ep=np.array([128])))
+    32.0
+    """
+    taken = np.divide(num_experts, np.maximum(experts_per_token, 1.0))
+    return np.maximum(np.minimum(ep, taken), 1.0)

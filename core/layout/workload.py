@@ -12,7 +12,7 @@ from core.layout.pipeline import (
     layers_of_first_stage_by_cost,
     layers_of_largest_stage,
 )
-from core.layout.routing import MAX_VIO, natural_load
+from core.layout.routing import MAX_VIO, natural_load, worst_load
 from core.model.adapter_passes import AdapterPasses
 from core.model.transformer import Transformer
 from core.numeric import Bools, Numeric
@@ -38,6 +38,8 @@ class Workload:
     ends_state_bytes: Numeric = nan  # of embeddings and LM head; NaN: equal to the others
     sets_state_type: Bools = False  # its moments keep their bytes, whatever the weights' type
     orthogonalises: Bools = False
+    lists_tensors: Bools = False  # AdamW operator by operator of all tensors, not one fused kernel
+    factors_by_operator: Bools = False  # Adafactor without a compiler, one tensor after the other
     gradient_bytes: Numeric = nan  # held per parameter; NaN: the default of the sharding strategy
     offload_optimizer: Numeric = NOWHERE
     paged_optimizer: Bools = False  # states wait on the host and are updated on the device
@@ -60,6 +62,9 @@ class Workload:
     adapters_on_output: Bools = True  # of attention
     # Kernels
     unfused_attention: Bools = False  # the score matrix is written out: before FlashAttention
+    blockwise_attention: Bools = False  # block by block, each operator a kernel of its own
+    # Heads that a fused kernel takes are multiples of it on a TPU; others run block by block
+    fused_heads_of: Numeric = 1.0
     flash2: Bools = False  # FlashAttention 2 where a newer kernel exists
     compiled: Bools = False  # elementwise operators fused by a compiler
     eager_norms: Bools = False  # norms and rotation run operator by operator
@@ -87,6 +92,7 @@ class Workload:
     deduplicates: Bools = True  # a token crosses the network once per node, not once per expert
     splits_expert_biases: Bools = False  # added to the rows of one expert after the other
     routes_by_masks: Bools = False  # padded experts: matmuls with one-hot masks move the tokens
+    worst_buffers: Bools = False  # experts that drop nothing have room for all that may ever come
     # Experts: rows they are padded to over the mean (0: not padded), and the busiest rank's (NaN:
     # as a router leaves them that nothing forces)
     capacity_factor: Numeric = 0.0
@@ -157,3 +163,15 @@ def expert_load(work: Workload, *, ep: Numeric) -> Numeric:
         spread = np.where(np.isnan(spread), natural, spread)
     spread = np.where(np.asarray(ep) > 1, spread, 1.0)
     return np.where(np.asarray(work.capacity_factor) > 0, work.capacity_factor, spread)
+
+
+def buffered_load(work: Workload, *, ep: Numeric) -> Numeric:
+    """Rows of a rank's expert buffers over the mean: those that come, or all that ever may."""
+    load = expert_load(work, ep=ep)
+    if not np.any(work.worst_buffers):
+        return load
+    worst = worst_load(
+        num_experts=work.model.num_experts, experts_per_token=work.model.experts_per_token, ep=ep
+    )
+    dropless = np.asarray(work.worst_buffers) & (np.asarray(work.capacity_factor) <= 0)
+    return np.where(dropless, np.maximum(worst, load), load)

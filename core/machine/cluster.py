@@ -21,6 +21,8 @@ NVLINK_HOP_S = 3.1e-6
 INFINIBAND_HOP_S = 9.6e-6
 ASSUMED_HOST_LINK_BYTES_PER_S = 31.5e9  # PCIe 4 x16, where no source prints the link to the host
 
+# Whose memory JAX takes in part when it starts: of GPUs (docs.jax.dev: gpu_memory_allocation).
+POOLED_VENDORS = ("nvidia", "amd")
 
 Table: TypeAlias = tuple[Any, ...] | NDArray[np.float64]
 TABLES = ("matmul_at", "matmul_weights")
@@ -56,6 +58,7 @@ class Cluster:
     # (core/time/measured_shapes.py).
     attention_factor: Numeric = 1.0  # of the rate of fused attention
     elementwise_factor: Numeric = 1.0  # of the time of elementwise operators
+    pools_memory: Numeric = 0.0  # 1: software that takes a pool when it starts does so here
     matmul_at: Table = ()  # log m, log n, log k of measured shapes
     matmul_weights: Table = ()
 
@@ -105,6 +108,7 @@ def cluster_of(
         scale_out_hop_s=scale_out_hop_s,
         fast_exponentials=accelerator.architecture.fast_exponentials,
         newer_than_flash2=accelerator.architecture.newer_than_flash2,
+        pools_memory=float(accelerator.vendor in POOLED_VENDORS),
         host_link_bytes_per_s=accelerator.host_link_bytes_per_s or ASSUMED_HOST_LINK_BYTES_PER_S,
     )
 

@@ -92,6 +92,7 @@ class Efficiency:
     bucket_copies: Numeric  # of gradients, in the buckets of replicated data parallelism
     step_bytes: Numeric  # temporaries of the optimizer, per parameter that it updates
     reserve_bytes: Numeric  # context, workspaces, fixed buckets
+    memory_pool: Numeric  # share of a pooled device that the software takes when it starts
     communicator_bytes: Numeric  # buffers of one communicator
     reserve_reported: Numeric  # share of both in the peak that the stack prints
     fragmentation_reported: Numeric  # and of the allocator's reserve

@@ -6,6 +6,9 @@ memory         peak memory of the fullest GPU, by part
 memory_phases  memory over a training step: the parts of core.memory.memory, phase by
                phase
 offload        offloading: what a layout keeps in the memory of the host, and its bytes
+reserve        memory of a device that holds no tensor
 stage_params   parameters that one GPU of a pipeline stage holds before data-parallel
                sharding
+update         temporaries of the optimizer's step, which reuse the memory of the backward
+               pass
 """

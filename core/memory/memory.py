@@ -30,6 +30,7 @@ from core.layout.sharding import (
 from core.layout.workload import (
     Workload,
     adapter_passes,
+    buffered_load,
     expert_load,
     layers_of_fullest_stage,
     more_state_bytes_of_ends,
@@ -37,7 +38,9 @@ from core.layout.workload import (
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.memory.activations import LayerKept, kept_bytes, layer_kept
+from core.memory.reserve import reserve_of
 from core.memory.stage_params import StageParams, stage_params
+from core.memory.update import step_temporaries
 from core.model.adapter_passes import kept_bytes_per_token
 from core.model.transformer import (
     attention_share,
@@ -199,7 +202,10 @@ def kept_of_layers(work: Workload, lay: Layouts, layer: LayerKept, layers: Numer
 
 
 def one_layer(work: Workload, lay: Layouts, eff: Efficiency) -> LayerKept:
-    """Activations of one layer and one micro-batch."""
+    """Activations of one layer and one micro-batch. Of the copies of a token that goes to an
+    expert, only what the grouped matmuls read takes the room of a buffer of fixed size."""
+    load = buffered_load(work, ep=lay.ep)
+    room = load / expert_load(work, ep=lay.ep)
     return layer_kept(
         work.model,
         tokens=tokens_per_rank(work, lay),
@@ -209,8 +215,8 @@ def one_layer(work: Workload, lay: Layouts, eff: Efficiency) -> LayerKept:
         selective_kept=eff.selective_kept,
         copies=kept_copies(work, eff),
         kept_scores_of=np.where(work.unfused_attention, work.seq_len, 0.0),
-        expert_load=expert_load(work, ep=lay.ep),
-        routed_copies=eff.routed_copies,
+        expert_load=load,
+        routed_copies=(np.asarray(eff.routed_copies) - 1 + room) / room,
         of_adapters=adapter_bytes(work, lay) + gathered_inputs_bytes(work, lay),
         recomputed_layers=work.recomputed_layers,
     )
@@ -309,16 +315,6 @@ def state_copies(
     return secondary + np.where(whole & own, cast, 0.0) + buckets
 
 
-def step_temporaries(work: Workload, lay: Layouts, params: StageParams, eff: Efficiency) -> Numeric:
-    """Temporaries of the optimizer step: fp32 copies of 16-bit gradients and the roots of second
-    moments; none where the update is one fused kernel."""
-    sharded = column(lay.strategy, "shards_optimizer") > 0
-    updated = params.dense / np.where(sharded, params.dense_shards, 1.0)
-    updated = updated + params.experts / np.where(sharded, params.expert_shards, 1.0)
-    away = (np.asarray(work.offload_optimizer) > 0) | np.asarray(work.paged_optimizer, dtype=bool)
-    return np.where(away, 0.0, eff.step_bytes * updated * work.trained_fraction)
-
-
 def communicators(lay: Layouts) -> Numeric:
     """Process groups of more than one rank, each with buffers of its own."""
     groups: Numeric = np.where(np.asarray(dp(lay)) > 1, 1.0, 0.0)
@@ -354,19 +350,13 @@ def unwasted_bytes(lay: Layouts, eff: Efficiency, parts: Mapping[str, Numeric]) 
     return settled_bytes(lay, eff, parts) * share
 
 
-def reserve_bytes(*, live: Numeric, memory_bytes: Numeric, eff: Efficiency) -> Numeric:
-    """Context (at most a tenth of a small device, where contexts are smaller), and memory that the
-    allocator cannot use. `live` without `settled_bytes`."""
-    return np.minimum(eff.reserve_bytes, 0.1 * np.asarray(memory_bytes)) + eff.fragmentation * live
-
-
 def unreported_bytes(
     lay: Layouts, cluster: Cluster, eff: Efficiency, *, reserve: Numeric
 ) -> Numeric:
     """Memory that is missing from the peak that a stack prints: the counters of the allocator
     include neither the context nor the buffers of communicators, and those of allocated bytes not
     what the allocator keeps in reserve either. `reserve`: that part of the peak."""
-    context = reserve_bytes(live=0.0, memory_bytes=cluster.memory_bytes, eff=eff)
+    context = reserve_of(cluster, eff, live=0.0)
     buffers = communicators(lay) * eff.communicator_bytes
     hidden = (1 - np.asarray(eff.reserve_reported)) * (context + buffers)
     return hidden + (1 - np.asarray(eff.fragmentation_reported)) * (np.asarray(reserve) - context)
@@ -393,6 +383,6 @@ def peak_bytes(
     parts = live_bytes(work, lay, eff)
     live: Numeric = sum(np.asarray(v, dtype=float) for v in parts.values())
     live = live - settled_bytes(lay, eff, parts)
-    parts["reserve"] = reserve_bytes(live=live, memory_bytes=cluster.memory_bytes, eff=eff)
+    parts["reserve"] = reserve_of(cluster, eff, live=live)
     shape = np.broadcast(*parts.values()).shape
     return {k: np.broadcast_to(v, shape).astype(float) for k, v in parts.items()}

@@ -41,15 +41,15 @@ from core.memory.memory import (
     logits_bytes,
     makes_gradients_late,
     one_layer,
-    reserve_bytes,
     settled_bytes,
     stage_bytes,
     state_bytes,
     state_copies,
-    step_temporaries,
     unsharded_bytes,
 )
+from core.memory.reserve import reserve_of
 from core.memory.stage_params import StageParams, stage_params
+from core.memory.update import step_temporaries
 from core.numeric import Numeric
 
 Floats = NDArray[np.float64]
@@ -99,11 +99,7 @@ def phase_bytes(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency)
         parts = {p: np.where(fuller, ends[0][phase][p], ends[1][phase][p]) for p in PARTS[:-1]}
         live: Numeric = sum(np.asarray(v, dtype=float) for v in parts.values())
         parts["reserve"] = np.asarray(
-            reserve_bytes(
-                live=live - settled_bytes(lay, eff, parts),
-                memory_bytes=cluster.memory_bytes,
-                eff=eff,
-            ),
+            reserve_of(cluster, eff, live=live - settled_bytes(lay, eff, parts)),
             dtype=float,
         )
         shape = np.broadcast(*parts.values()).shape

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.memory.memory import reserve_bytes
+from core.memory.reserve import reserve_bytes
 from core.numeric import as_float
 from core.search.best import Job
 from core.search.columns import Floats, Ints
@@ -23,6 +23,7 @@ class Room:
     """What of a job decides which rows are worth timing."""
 
     device_bytes: float
+    pooled: float  # whether software takes a pool of them when it starts
     host_bytes: float
     is_host_slower: bool  # than the device, at updating the weights
 
@@ -40,7 +41,8 @@ class Fitting:
 def room_of(job: Job, *, is_host_slower: bool) -> Room:
     """The room of a job."""
     capacity = as_float(job.cluster.memory_bytes)
-    return Room(capacity, float(job.host_bytes), bool(is_host_slower))
+    pooled = as_float(job.cluster.pools_memory)
+    return Room(capacity, pooled, float(job.host_bytes), bool(is_host_slower))
 
 
 def fitting(
@@ -107,7 +109,10 @@ def _worth_timing(
     kinds, part = len(space.kinds), np.array([part for part, _ in asked], dtype=np.intp)
     # What is reserved grows with what is live, so that the most that may be live is one number.
     capacity = np.array([r.device_bytes for _, r in asked])
-    reserved = np.asarray(reserve_bytes(live=0.0, memory_bytes=capacity, eff=p.eff))
+    pooled = np.array([r.pooled for _, r in asked])
+    reserved = np.asarray(
+        reserve_bytes(live=0.0, memory_bytes=capacity, pooled=pooled, eff=p.eff), dtype=float
+    )
     most_live = (capacity * share - reserved) / (1 + as_float(p.eff.fragmentation))
     host = np.array([r.host_bytes for _, r in asked])
     slower_host = np.array([r.is_host_slower for _, r in asked])

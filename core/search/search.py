@@ -15,8 +15,9 @@ import numpy as np
 from core.layout.layouts import Choices
 from core.layout.workload import Workload
 from core.machine.efficiency import Efficiency
-from core.memory.memory import live_bytes, reserve_bytes, unwasted_bytes
+from core.memory.memory import live_bytes, unwasted_bytes
 from core.memory.offload import HOST_SHARED_BY, host_bytes, work_on
+from core.memory.reserve import reserve_of
 from core.numeric import as_float
 from core.search.asked import Asked, Together, twins
 from core.search.best import Best, Job, usable_share
@@ -248,7 +249,7 @@ def _nearer(
     row, alone = least
     capacity = as_float(jobs[number].cluster.memory_bytes)
     eff = found.problem.eff
-    need = alone + as_float(reserve_bytes(live=alone, memory_bytes=capacity, eff=eff))
+    need = alone + as_float(reserve_of(jobs[number].cluster, eff, live=alone))
     if found.nearest is None or need / capacity < found.nearest.over:
         lay = space.layouts(row)
         found.nearest = Missed(job=number, need_bytes=need, limit_bytes=capacity, layout=lay)

@@ -27,6 +27,9 @@ A100_BYTES_PER_S = 2.039e12 / 108  # of memory, for each multiprocessor of an A1
 # scale, mask and softmax as one (arXiv:2104.04473, section 4.2), in and out; weights in. Dropout
 # (6 bytes more) is left out: published runs are forecast better without it.
 SCORE_MATRIX_BYTES = 2.0 * 4
+# Tokens of a block where attention runs block by block in plain JAX
+# (stanford-crfm/levanter@9263f81e: src/levanter/models/flash_attention.py, BLOCK_SIZE).
+ATTENTION_BLOCK = 1024.0
 # The bias of an expert's second matrix, where it is added to one expert's rows after another's:
 # an outer product in fp32, the sum, a join of the experts and a cast move 28 bytes forward and 36
 # backward (NVIDIA/Megatron-LM@d98e8a64d: megatron/core/transformer/moe/experts.py, _apply_bias).
@@ -88,6 +91,16 @@ def inside_tp_bytes_per_token(model: Transformer) -> Numeric:
 
 
 @kept_for_last
+def activated_bytes_per_token(model: Transformer) -> Numeric:
+    """Of `inside_tp_bytes_per_token`: forward bytes of the activation functions of routed experts,
+    mean over layers."""
+    tensors = np.where(model.gated_mlp, 3.0, 2.0)
+    each = 2 * tensors * np.asarray(model.moe_ffn_hidden_size)
+    share = num_moe_layers(model) / np.maximum(model.num_layers, 1.0)
+    return np.multiply(model.experts_per_token, each) * share
+
+
+@kept_for_last
 def expert_bias_bytes_per_token(model: Transformer) -> Numeric:
     """Forward bytes of biases that are added expert by expert, mean over layers."""
     moved = EXPERT_BIAS_BYTES * np.multiply(model.experts_per_token, model.hidden_size)
@@ -139,6 +152,13 @@ def launches(model: Transformer, *, eager: Numeric) -> Numeric:
     Models without a gate have LayerNorm and learned positions, as in `eager_bytes_per_token`."""
     each = EAGER_LAUNCHES / FUSED_LAUNCHES
     return np.where(np.logical_and(eager, model.gated_mlp), each, 1.0)
+
+
+def score_blocks_bytes_per_token(model: Transformer, seq_len: Numeric) -> Numeric:
+    """Forward bytes per layer and token of attention block by block, each operator a kernel of its
+    own: the scores of blocks up to the diagonal, which is moved whole."""
+    blocks = (1 + np.minimum(ATTENTION_BLOCK / np.asarray(seq_len, dtype=float), 1.0)) / 2
+    return blocks * score_matrix_bytes_per_token(model, seq_len)
 
 
 def score_matrix_bytes_per_token(model: Transformer, seq_len: Numeric) -> Numeric:

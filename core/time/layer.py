@@ -14,7 +14,7 @@ from core.layout.layouts import Layouts
 from core.layout.packing import attended_length
 from core.layout.precision import matmul_speedup
 from core.layout.sharding import held_gradient_bytes
-from core.layout.workload import Workload, adapter_passes, expert_load
+from core.layout.workload import Workload, adapter_passes, buffered_load, expert_load
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.memory.memory import tokens_per_rank
@@ -33,7 +33,7 @@ from core.model.transformer import (
     query_size,
     routed_expert_params,
 )
-from core.numeric import Numeric
+from core.numeric import Bools, Numeric
 from core.time import attention, gemm, kernels, measured_shapes
 
 MEASURED_YEARS = (2021.0, 2026.7)  # years of the software of published runs: no trend beyond them
@@ -262,9 +262,15 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
     moved = kernels.outside_tp_bytes_per_token(m) / parallel
     inside = kernels.inside_tp_bytes_per_token(m) + state_space.scan_bytes_per_token(m)
     biases = np.where(work.splits_expert_biases, kernels.expert_bias_bytes_per_token(m), 0.0)
+    # Buffers of fixed size are passed over whole: by the activation, and by the permutation of what
+    # arrived, one of two; the other is of what is sent.
+    room = buffered_load(work, ep=lay.ep)
+    room = np.where(room > expert_load(work, ep=lay.ep), room, 1.0)
+    inside = inside + (room - 1) * kernels.activated_bytes_per_token(m)
     moved = (moved + (inside + biases) / lay.tp) * eff.elementwise
     moved = np.where(work.compiled, eff.compiled, 1.0) * moved
-    permuted = eff.permutation * np.where(work.deduplicates, eff.fused_permutation, 1.0)
+    permuted = np.where(work.deduplicates, eff.fused_permutation, 1.0)
+    permuted = eff.permutation * np.where(room > 1, (permuted + room) / 2, permuted)
     moved = moved + permuted * kernels.permuted_bytes_per_token(m) / lay.tp
     moved = moved + unfused * kernels.score_matrix_bytes_per_token(m, work.seq_len) / lay.tp
     # A quantised base is expanded to 16 bits before each use: read it, write it, read it.
@@ -279,8 +285,12 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
         onchip=eff.onchip,
     )
     eager_in, eager_back = _eager_bytes(work, outside=parallel, tp=lay.tp)
+    # Half of the passes over scores are those of matmuls, which no issue slots bind.
+    blocks = _runs_by_blocks(work, cluster) * kernels.score_blocks_bytes_per_token(m, attended)
+    blocks = blocks / lay.tp
     moved_back = (kernels.BACKWARD_BYTES * moved + eager_back) * on_chip
-    moved = (moved + eager_in) * on_chip
+    moved_back = moved_back + kernels.BACKWARD_BYTES * blocks
+    moved = (moved + eager_in) * on_chip + blocks
     passes_in, passes_back = _adapter_bytes(work, lay, eff)
     cast = work.quantised_bytes * kernels.quantised_elements_per_token(m) / lay.tp
     vocab = np.divide(m.vocab_size, lay.tp)
@@ -316,6 +326,14 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
         + _summed_gradient_s(work, lay, weights=weights, bytes_per_s=rate.bytes_per_s),
         head=head * np.where(work.adapters, 2.0, 3.0) + loss,
     )
+
+
+def _runs_by_blocks(work: Workload, cluster: Cluster) -> Bools:
+    """Whether attention runs block by block: as the software says, or where the one kernel of a TPU
+    takes no such heads."""
+    on_tpu = np.isnan(np.asarray(cluster.multiprocessors, dtype=float))
+    takes = np.asarray(work.model.head_dim) % work.fused_heads_of == 0
+    return np.asarray(work.blockwise_attention, dtype=bool) | (on_tpu & ~takes)
 
 
 def _summed_gradient_s(

@@ -28,6 +28,7 @@ from core.memory.activations import offloaded_bytes
 from core.memory.memory import tokens_per_rank
 from core.memory.offload import host_rate
 from core.memory.stage_params import StageParams, stage_params
+from core.memory.update import lists_tensors
 from core.model.transformer import (
     forward_flops_per_token,
     num_moe_layers,
@@ -300,7 +301,10 @@ def _optimizer_s(
     )
     ends, experts = _owned_ends_and_experts(work, lay, params)
     moved = owned * optimizers.step_bytes_per_param(
-        state_bytes=work.optimizer_state_bytes, weight_bytes=eff.own_weight_bytes
+        state_bytes=work.optimizer_state_bytes,
+        weight_bytes=eff.own_weight_bytes,
+        factored=work.factors_by_operator,
+        listed=lists_tensors(work, lay),
     )
     moved = moved + 2 * ends * more_state_bytes_of_ends(work)
     of_dense, of_experts = optimizers.orthogonalisation_flops_per_param(work.model)

@@ -133,7 +133,7 @@ def test_every_fraction_and_every_rate_is_an_input():
     assert {*OF_EFFICIENCY} | widths == {f.name for f in fields(Efficiency)}
     shape = {"scale_up_domain", "gpus_per_node", "multiprocessors", "newer_than_flash2",
              "fast_exponentials", "torus_axes", "linked_peers", "switch_reduces",
-             "network_reduces"}  # fmt: skip
+             "network_reduces", "pools_memory"}  # fmt: skip
     ratios = {"ceiling", "fp8_ratio", "fp4_ratio"}  # of the peak, which is an input
     # A calibration's corrections of fractions that are inputs themselves.
     measured = {"attention_factor", "elementwise_factor", "matmul_at", "matmul_weights"}

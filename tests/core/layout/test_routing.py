@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from core.layout.routing import MAX_VIO, largest_of, natural_load
-from core.layout.workload import expert_load
+from core.layout.routing import MAX_VIO, largest_of, natural_load, worst_load
+from core.layout.workload import buffered_load, expert_load
 from tests.made_up.jobs import MIXTRAL_8X7B, workload
 
 
@@ -32,3 +32,20 @@ def test_only_a_rank_among_others_waits_for_the_busiest():
     assert np.all(np.diff(loads) > 0)
     known = workload(MIXTRAL_8X7B, expert_imbalance=np.array([np.nan, 1.0, 3.0]))
     assert expert_load(known, ep=8.0) == pytest.approx([loads[-1], 1.0, 3.0])
+
+
+@pytest.mark.parametrize(("ep", "printed"), [(1, 1), (4, 4), (128, 32), (256, 32)])
+def test_room_for_all_that_may_ever_come_is_what_maxtext_says_of_deepseek(ep, printed):
+    """AI-Hypercomputer/maxtext@e591f30c: src/maxtext/layers/moe.py, the words of
+    get_ragged_buffer_size on 256 experts of which a token takes 8."""
+    assert worst_load(num_experts=256, experts_per_token=8, ep=ep) == printed
+
+
+def test_buffers_have_room_for_all_only_where_nothing_is_dropped_and_ranks_share_experts():
+    ep = np.array([1.0, 4.0])
+    dropless = workload(MIXTRAL_8X7B, worst_buffers=True)
+    assert buffered_load(dropless, ep=ep) == pytest.approx([1.0, 4.0])
+    padded = workload(MIXTRAL_8X7B, worst_buffers=True, capacity_factor=1.25)
+    assert buffered_load(padded, ep=ep) == pytest.approx(expert_load(padded, ep=ep))
+    exact = workload(MIXTRAL_8X7B, expert_imbalance=np.nan)
+    assert buffered_load(exact, ep=ep) == pytest.approx(expert_load(exact, ep=ep))

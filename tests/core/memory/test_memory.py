@@ -20,6 +20,7 @@ from core.memory.activations import layer_bytes
 from core.memory.memory import (
     PARTS,
     counted_bytes,
+    one_layer,
     peak_bytes,
     stage_bytes,
     state_bytes,
@@ -488,6 +489,20 @@ class TestStackHabits:
         temporaries = 16 * float(total_params(LLAMA_8B))
         assert (temporaries > live) == is_peak
         assert total(copies) - total(plain) == pytest.approx(max(temporaries - live, 0.0))
+
+    def test_room_for_all_tokens_is_that_of_the_copy_that_experts_read(self):
+        """8 ranks: 7 more of each token's gate, up, activated value and input, in 16 bits, however
+        many copies the stack keeps of what really comes."""
+        model = replace(MIXTRAL_8X7B, num_experts=64)
+        for copies in (1.0, 6.0):
+            eff = replace(IDEAL, routed_copies=copies)
+            exact, whole = (
+                one_layer(workload(model, worst_buffers=w), layout(ep=8, dp_shard=8), eff)
+                for w in (False, True)
+            )
+            rows = 7 * model.experts_per_token * 4096
+            each = 2 * (3 * model.moe_ffn_hidden_size + model.hidden_size)
+            assert float(whole.whole - exact.whole) == pytest.approx(rows * each)
 
     def test_each_process_group_of_several_ranks_has_buffers(self):
         eff = replace(IDEAL, communicator_bytes=1e9)

@@ -191,6 +191,58 @@ def test_masks_route_tokens_by_matmuls_that_grow_with_the_length(capacity, seq_l
     assert backward == pytest.approx(1.5 * forward)
 
 
+@pytest.mark.parametrize(("deduplicates", "permutations"), [(False, 3.5), (True, 4.0)])
+def test_buffers_of_fixed_size_are_passed_over_whole(deduplicates, permutations):
+    """8 ranks, rows for all of them: the activation passes over 8 times what comes, and so does one
+    of the two permutations; the other is of what is sent, or part of sending it."""
+    lay, work = layout(ep=8, dp_shard=8), {"deduplicates": deduplicates}
+    model = replace(MIXTRAL_8X7B, num_experts=64)  # 32 over 2 of them: the ranks decide
+    eff = replace(IDEAL, elementwise=1.0, permutation=1.0, fused_permutation=0.0)
+    exact, whole = (layer(model, lay=lay, eff=eff, worst_buffers=w, **work) for w in (False, True))
+    activated = 7 * kernels.activated_bytes_per_token(model)
+    permuted = permutations * kernels.permuted_bytes_per_token(model)
+    more = whole["memory_bound_forward"] - exact["memory_bound_forward"]
+    moved = 4096 * float(np.asarray(activated + permuted))
+    assert more == pytest.approx(moved / CLUSTER.memory_bytes_per_s)
+    assert whole["experts_forward"] == pytest.approx(exact["experts_forward"])
+
+
+def test_learned_positions_turn_no_queries_and_keys():
+    """Llama 3 8B turns 4,096 queries and 1,024 keys a token: read and written in 16 bits."""
+    eff = replace(IDEAL, elementwise=1.0)
+    turned, learned = (
+        layer(replace(LLAMA_8B, num_positions=n), eff=eff)["memory_bound_forward"]
+        for n in (0, 8192)
+    )
+    moved = 4096 * 2 * 2 * (4096 + 1024)
+    assert turned - learned == pytest.approx(moved / CLUSTER.memory_bytes_per_s)
+
+
+class TestAttentionByBlocks:
+    """Plain JAX: scores of the blocks up to the diagonal go to memory and back (levanter's
+    flash_attention.py)."""
+
+    @pytest.mark.parametrize(("seq_len", "share"), [(1024, 1.0), (8192, 9 / 16)])
+    def test_the_blocks_up_to_the_diagonal_are_moved(self, seq_len, share):
+        fused, blocks = (
+            layer(blockwise_attention=b, seq_len=float(seq_len)) for b in (False, True)
+        )
+        more = blocks["memory_bound_forward"] - fused["memory_bound_forward"]
+        moved = share * 8 * 32 * seq_len * seq_len  # heads, tokens, scores of each
+        assert more == pytest.approx(moved / CLUSTER.memory_bytes_per_s)
+        assert blocks["attention_forward"] == fused["attention_forward"]
+
+    @pytest.mark.parametrize("head_dim", [64, 128, 256])
+    @pytest.mark.parametrize("tpu", [False, True])
+    def test_a_tpu_runs_heads_that_its_kernel_refuses_by_blocks(self, head_dim, tpu):
+        """JAX before 0.7.1: multiples of 128 lanes."""
+        model = replace(LLAMA_8B, head_dim=head_dim)
+        chip = replace(CLUSTER, multiprocessors=np.nan if tpu else 132.0)
+        takes, refuses = (layer(model, cluster=chip, fused_heads_of=n) for n in (1.0, 128.0))
+        slower = refuses["memory_bound_forward"] > takes["memory_bound_forward"]
+        assert slower == (tpu and head_dim == 64)
+
+
 @pytest.mark.parametrize("tp", [1, 8])
 def test_every_matmul_fills_and_drains_the_device(tp):
     """Llama: queries, keys and values in one; output; up and gate in one; down. And the head."""

@@ -283,10 +283,12 @@ def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack, *, in_rack
         weight_bytes=_frozen_bytes(task, str(inputs.param_dtype[i])),
         offload_optimizer=offloaded_to(offload, "optimizer"),
         offload_params=offloaded_to(offload, "param"),
-        offloads_activations=float("activation" in offload),
         **adapter_fields(stack, task, year_of(inputs, i), targets=targets),
         **features(inputs, i, stack, recipe.matmul_bits, in_rack=in_rack),
-        **repeated_by_policy(inputs, i, facts.transformer),
+        **(
+            {"offloads_activations": float("activation" in offload)}
+            | repeated_by_policy(inputs, i, facts.transformer)
+        ),
     )
 
 

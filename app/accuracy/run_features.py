@@ -18,13 +18,14 @@ from core.layout.optimizers import OPTIMIZERS, optimizer
 from core.layout.routing import MAX_VIO, MAX_VIO_OF_BIAS
 from core.layout.sharding import GRADIENT_BYTES
 from core.machine.efficiency import Efficiency
+from core.memory.activations import share_of_parts
 from core.model.transformer import Transformer, is_moe
 from core.time.layer import decimal_year, is_since
 from core.time.repeated import matmul_shares
 from hardware.efficiency import GENERIC, Stack, stack_of
 from hardware.habits.adapters import EAGER, FUSED, LINEAR_LOSS, runs_eagerly
 from hardware.habits.optimizers import lists_tensors
-from hardware.habits.remat import repeated
+from hardware.habits.remat import offloads, repeated
 from hardware.measured import RunInputs
 from hardware.measured_cells import PACKED, PADDED
 from hardware.model_facts import balances_by_bias
@@ -141,6 +142,7 @@ def features(
         "deduplicates": sends in ONCE_PER_NODE,
         "sums_whole_gradients": _sums_whole(inputs, i, stack),
         "overlaps_weights": _flag(inputs.param_overlap[i], True),
+        "gathers_by_matrix": habit(stack, "gathers_by_matrix", year) == ON,
         "reduces_as_held": str(inputs.grad_dtype[i]) in DTYPE_BYTES
         or habit(stack, "reduces_as_held", year) == ON,
         "broadcasts_weights": habit(stack, "broadcasts_weights", year) == ON,
@@ -194,14 +196,22 @@ def _tuned_weights(inputs: RunInputs, i: int, stack: Stack) -> str:
 
 
 def repeated_by_policy(inputs: RunInputs, i: int, model: Transformer) -> dict[str, Any]:
-    """The fields of `Workload` that say what selective recompute repeats, where a row names the
-    policy of a dense model."""
-    found = repeated(str(inputs.recompute_detail[i]))
-    if found is None or bool(is_moe(model)):
-        return {}
+    """The fields of `Workload` that say what selective recompute keeps and repeats, where a row
+    names the policy; what is repeated, of a dense model."""
+    detail = str(inputs.recompute_detail[i])
+    found = repeated(detail)
+    waits = {"offloads_activations": 1.0} if offloads(detail) else {}
+    if found is None:
+        return waits
+    kept = share_of_parts(
+        model, qkv=not found.qkv, core=not found.core, out=not found.out, up=not found.up
+    )
+    said = waits | {"kept_by_policy": float(np.asarray(kept))}
+    if bool(is_moe(model)):
+        return said
     qkv, out, up = matmul_shares(model)
     share = qkv * found.qkv + out * found.out + up * found.up
-    return {"repeated_matmuls": float(np.asarray(share)), "repeats_core": found.core}
+    return said | {"repeated_matmuls": float(np.asarray(share)), "repeats_core": found.core}
 
 
 def word(inputs: RunInputs, i: int, column: str, known: tuple[str, ...], stack: Stack) -> str:

@@ -171,6 +171,7 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         overlaps_gradients=does["gradient_overlap"] == "on",
         sums_whole_gradients=habit_of(stack, "gradient_sums", year) == "whole",
         overlaps_weights=does["param_overlap"] == "on",
+        gathers_by_matrix=habit_of(stack, "gathers_by_matrix", year) == "1",
         reduces_as_held=habit_of(stack, "reduces_as_held", year) == "1",
         broadcasts_weights=habit_of(stack, "broadcasts_weights", year) == "1",
         splits_expert_biases=habit_of(stack, "splits_expert_biases", year) == "1",

@@ -50,6 +50,8 @@ class Workload:
     # (NaN: as the stack), and whether the attention core. Operators bound by memory are.
     repeated_matmuls: Numeric = nan
     repeats_core: Bools = True
+    # Share of a layer's activations, without its input, that the policy keeps; NaN: as the stack
+    kept_by_policy: Numeric = nan
     # Adapters (core/model/adapters.py)
     adapters: Bools = False  # the base is frozen
     trained_fraction: Numeric = 1.0  # trained parameters over those of the model
@@ -85,6 +87,7 @@ class Workload:
     sums_whole_gradients: Bools = False  # of FSDP: reduced once, after the last micro-batch
     frees_gradients: Bools = False  # after each step: none exists when the next loss is computed
     overlaps_weights: Bools = True  # sharded ones are gathered ahead of their layer
+    gathers_by_matrix: Bools = False  # one matrix at a time, not a layer
     broadcasts_weights: Bools = False  # ZeRO-1: updated ones are sent by one owner after the other
     software_year: Numeric = 2026.5  # decimal year of the stack's release
     host_slowdown: Numeric = 1.0  # time of kernel launches over the usual

@@ -112,6 +112,21 @@ def module_bytes_per_token(
     return norms * 2 * model.hidden_size, light, mlp
 
 
+def share_of_parts(
+    model: Transformer, *, qkv: Numeric, core: Numeric, out: Numeric, up: Numeric
+) -> Numeric:
+    """Share of what a layer keeps beside its input that these parts are, each 1 or 0: queries, keys
+    and values; the attention core's output and statistics; the output projection's output; the
+    first matmuls of a dense MLP."""
+    heads = 2 * np.asarray(attention_output_size(model)) + 4 * np.asarray(model.num_attention_heads)
+    attention = qkv * 2 * np.add(query_size(model), kv_size(model)) + core * heads
+    attention = (attention + out * 2 * np.asarray(model.hidden_size)) * attention_share(model)
+    first = 2 * np.where(model.gated_mlp, 2.0, 1.0) * model.ffn_hidden_size
+    dense = up * first * num_dense_mlp_layers(model) / np.maximum(model.num_layers, 1.0)
+    whole = outside_tp_bytes_per_token(model) + inside_tp_bytes_per_token(model)
+    return (attention + dense) / np.maximum(whole - 2 * np.asarray(model.hidden_size), 1.0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerKept:
     """Bytes that one layer keeps of one micro-batch."""

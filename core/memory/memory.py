@@ -212,7 +212,9 @@ def one_layer(work: Workload, lay: Layouts, eff: Efficiency) -> LayerKept:
         tp=lay.tp,
         sequence_parallel=lay.sequence_parallel,
         recompute=lay.recompute,
-        selective_kept=eff.selective_kept,
+        selective_kept=np.where(
+            np.isnan(work.kept_by_policy), eff.selective_kept, work.kept_by_policy
+        ),
         copies=kept_copies(work, eff),
         kept_scores_of=np.where(work.unfused_attention, work.seq_len, 0.0),
         expert_load=load,

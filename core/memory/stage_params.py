@@ -11,11 +11,13 @@ from core.layout.workload import Workload, layers_of_fullest_stage
 from core.model.dimensions import num_layers_with_mlp
 from core.model.transformer import (
     Transformer,
+    attention_output_size,
     embedding_params,
     head_params,
     is_moe,
     layer_params,
     num_moe_layers,
+    query_size,
     routed_expert_params,
 )
 from core.numeric import Numeric
@@ -57,6 +59,9 @@ def stage_params(work: Workload, lay: Layouts, *, first: bool) -> StageParams:
     copies = np.maximum(per_stage / np.multiply(lay.ep, lay.etp), 1.0)
     layers = np.maximum(share * model.num_layers, 1.0)
     one_layer = (in_layers + experts) / layers
+    if np.any(work.gathers_by_matrix):
+        one = np.minimum(largest_matrix(model, lay), one_layer)
+        one_layer = np.where(work.gathers_by_matrix, one, one_layer)
     return StageParams(
         dense=in_layers + (ends + tied_copy) / lay.tp,
         ends=(ends + tied_copy) / lay.tp,
@@ -68,6 +73,16 @@ def stage_params(work: Workload, lay: Layouts, *, first: bool) -> StageParams:
             one_layer, np.multiply(model.vocab_size, model.hidden_size) / lay.tp
         ),
     )
+
+
+def largest_matrix(model: Transformer, lay: Layouts) -> Numeric:
+    """Parameters of the largest matrix of a layer on one GPU before data-parallel sharding: of its
+    attention, of its MLP, or one of the three of all its experts."""
+    hidden = np.asarray(model.hidden_size)
+    attention = hidden * np.maximum(query_size(model), attention_output_size(model)) / lay.tp
+    dense = hidden * model.ffn_hidden_size / lay.tp
+    experts = np.multiply(model.num_experts, hidden) * model.moe_ffn_hidden_size
+    return np.maximum(np.maximum(attention, dense), experts / np.multiply(lay.ep, lay.etp))
 
 
 def _share_of_experts(model: Transformer, lay: Layouts, *, share: Numeric, first: bool) -> Numeric:

@@ -70,3 +70,13 @@ def repeated(detail: str) -> Repeated | None:
     if again is None:
         return None
     return Repeated(qkv=QKV in again, out=OUT in again, up=UP in again, core=CORE in again)
+
+
+def offloads(detail: str) -> bool:
+    """Whether the policy in a row's `recompute_detail` sends what it keeps to the host.
+
+    >>> offloads("remat_policy=full offload:decoder_layer_input")
+    True
+    """
+    policy = detail.removeprefix(KEPT).strip()
+    return policy != detail and ("offload:" in policy or policy.endswith("_offloaded"))

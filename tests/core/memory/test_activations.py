@@ -24,6 +24,7 @@ from core.memory.activations import (
     layer_bytes,
     layer_kept,
     offloaded_bytes,
+    share_of_parts,
 )
 from core.model.transformer import Transformer
 from core.units import GIB
@@ -211,3 +212,14 @@ def test_a_column_gives_what_its_rows_give():
         sequence_parallel=f["sequence_parallel"].to_numpy(),
     )
     assert np.asarray(column) == pytest.approx([ours(r)[0] for r in rows])
+
+
+def test_what_a_policy_keeps_is_counted_by_operator():
+    """Llama 3 8B keeps beside its input, in hidden sizes: a second copy of the norms' four less the
+    input 3, queries 1, keys and values 1/2, the core's output 1, and 3 x 3.5 of the MLP."""
+    parts = {"qkv": 0.0, "core": 0.0, "out": 0.0, "up": 0.0}
+    assert share_of_parts(LLAMA_8B, **parts) == 0
+    statistics = 4 * 32 / (2 * 4096)  # log-sum-exp of 32 heads
+    whole = 3 + 1 + 0.5 + 1 + 3 * 3.5 + statistics
+    assert share_of_parts(LLAMA_8B, **parts | {"qkv": 1.0}) == pytest.approx(1.5 / whole)
+    assert share_of_parts(LLAMA_8B, **parts | {"up": 1.0}) == pytest.approx(7.0 / whole)

@@ -57,3 +57,13 @@ def test_the_fuller_stage_decides_the_peak():
     bytes_of_states = peak_bytes(job, two, CLUSTER, IDEAL)
     held = float(np.sum(state_bytes(job, two, last, IDEAL, "parameters")))
     assert float(np.sum(bytes_of_states["parameters"])) == pytest.approx(held)
+
+
+def test_a_compiler_that_gathers_matrix_by_matrix_holds_less_of_a_layer():
+    """GSPMD gathers a weight for the product that needs it: of Mixtral, one of the three matrices
+    of all eight experts, not the layer."""
+    whole = stage_params(workload(MIXTRAL_8X7B), layout(), first=True)
+    work = replace(workload(MIXTRAL_8X7B), gathers_by_matrix=True)
+    held = stage_params(work, layout(), first=True)
+    assert float(np.asarray(held.one_layer)) == 8 * 4096 * 14336
+    assert float(np.asarray(whole.one_layer)) > 3 * float(np.asarray(held.one_layer))

@@ -24,7 +24,7 @@ from core.time.layer import decimal_year, is_since
 from core.time.repeated import matmul_shares
 from hardware.efficiency import GENERIC, Stack, stack_of
 from hardware.habits.adapters import EAGER, FUSED, LINEAR_LOSS, runs_eagerly
-from hardware.habits.optimizers import lists_tensors
+from hardware.habits.optimizers import factors_by_operator, lists_tensors
 from hardware.habits.remat import offloads, repeated
 from hardware.measured import RunInputs
 from hardware.measured_cells import PACKED, PADDED
@@ -170,7 +170,7 @@ def features(
         "lists_tensors": lists_tensors(
             stack, year, optimizer=kept.name, tunes=not pretrains, compiled=compiled
         ),
-        "factors_by_operator": kept.factors and habit(stack, "adafactor", year) == "eager",
+        "factors_by_operator": factors_by_operator(stack, year, factors=kept.factors),
     }
 
 

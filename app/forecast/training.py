@@ -37,7 +37,7 @@ from hardware.habits.adapters import (
     runs_eagerly,
 )
 from hardware.habits.flags import differences, settled
-from hardware.habits.optimizers import lists_tensors
+from hardware.habits.optimizers import factors_by_operator, lists_tensors
 from hardware.model_facts import balances_by_bias
 from hardware.stack_support import habit as habit_of
 from hardware.stack_support import support_of
@@ -137,7 +137,7 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
             tunes=scenario.task != "pretrain",
             compiled=options.compiles(scenario, stack),
         ),
-        factors_by_operator=optimizer.factors and habit_of(stack, "adafactor", year) == "eager",
+        factors_by_operator=factors_by_operator(stack, year, factors=optimizer.factors),
         gradient_bytes=GRADIENT_BYTES[scenario.gradient_dtype or stack.gradient_dtype],
         offload_optimizer=OFFLOAD[said_place(scenario.offload_optimizer)],
         paged_optimizer=scenario.paged_optimizer,

@@ -62,7 +62,7 @@ def worst_load(*, num_experts: Numeric, experts_per_token: Numeric, ep: Numeric)
     fixed before it runs: all tokens of `ep` ranks, as many times as it holds experts of theirs
     (AI-Hypercomputer/maxtext@e591f30c: src/maxtext/layers/moe.py, get_ragged_buffer_size).
 
-    >>> float(worst_load(num_experts=256, experts_per_token=8, ep=np.array([128])))
+    >>> float(worst_load(num_experts=256, experts_per_token=8, ep=128))
     32.0
     """
     taken = np.divide(num_experts, np.maximum(experts_per_token, 1.0))

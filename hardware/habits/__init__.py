@@ -2,7 +2,7 @@
 
 adapters  how a stack applies adapters, norms and rotation: hardware/stack_habits.csv
 flags     one table, stack x habit -> flag: hardware/habits/flags.csv
-optimizers  how a stack runs AdamW: hardware/stack_habits.csv, adamw
+optimizers  how a stack runs AdamW and Adafactor: hardware/stack_habits.csv
 options   torch.compile and CUDA graphs, where the scenario leaves them open
 remat     what a named checkpoint policy of JAX repeats of a forward pass
 unnamed   how software works that has no row of its own: built_on.csv, unnamed.csv

@@ -138,6 +138,7 @@ def features(
         "sums_whole_gradients": _sums_whole(inputs, i, stack),
         "overlaps_weights": _flag(inputs.param_overlap[i], True),
         "broadcasts_weights": habit(stack, "broadcasts_weights", year) == ON,
+        "permutes_by_kernel": habit(stack, "permutes_by_kernel", year) == ON,
         "splits_expert_biases": habit(stack, "splits_expert_biases", year) == ON,
         "overlaps_experts": _flag(inputs.moe_overlap[i], False),
         "capacity_factor": _capacity_factor(inputs, i, stack),

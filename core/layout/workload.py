@@ -84,6 +84,7 @@ class Workload:
     host_slowdown: Numeric = 1.0  # time of kernel launches over the usual
     overlaps_experts: Bools = False  # their all-to-all runs beside computation
     deduplicates: Bools = True  # a token crosses the network once per node, not once per expert
+    permutes_by_kernel: Bools = False  # tokens of experts: one kernel for each permutation
     splits_expert_biases: Bools = False  # added to the rows of one expert after the other
     routes_by_masks: Bools = False  # padded experts: matmuls with one-hot masks move the tokens
     # Experts: rows they are padded to over the mean (0: not padded), and the busiest rank's (NaN:

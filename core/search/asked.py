@@ -20,6 +20,7 @@ OF_TIME = frozenset(
         "flash2", "eager_norms", "cuda_graphs", "async_tp",
         "overlaps_gradients", "overlaps_weights", "broadcasts_weights", "software_year",
         "host_slowdown", "overlaps_experts", "deduplicates", "splits_expert_biases",
+        "permutes_by_kernel",
     }
 )  # fmt: skip
 Record = TypeVar("Record", Workload, Efficiency)

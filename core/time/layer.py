@@ -264,8 +264,7 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
     biases = np.where(work.splits_expert_biases, kernels.expert_bias_bytes_per_token(m), 0.0)
     moved = (moved + (inside + biases) / lay.tp) * eff.elementwise
     moved = np.where(work.compiled, eff.compiled, 1.0) * moved
-    permuted = eff.permutation * np.where(work.deduplicates, eff.fused_permutation, 1.0)
-    moved = moved + permuted * kernels.permuted_bytes_per_token(m) / lay.tp
+    moved = moved + _permutation(work, eff) * kernels.permuted_bytes_per_token(m) / lay.tp
     moved = moved + unfused * kernels.score_matrix_bytes_per_token(m, work.seq_len) / lay.tp
     # A quantised base is expanded to 16 bits before each use: read it, write it, read it.
     expanded = np.where(np.asarray(work.weight_bytes) < 2, work.weight_bytes + 4.0, 0.0)
@@ -316,6 +315,14 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
         + _summed_gradient_s(work, lay, weights=weights, bytes_per_s=rate.bytes_per_s),
         head=head * np.where(work.adapters, 2.0, 3.0) + loss,
     )
+
+
+def _permutation(work: Workload, eff: Efficiency) -> Numeric:
+    """Traffic of routing tokens to experts over the count: of kernels made for it, of dispatchers
+    that permute as they send, or of indexing operators one after the other."""
+    by_operators = np.where(work.permutes_by_kernel, kernels.KERNEL_PERMUTATION, eff.permutation)
+    as_sent = eff.permutation * np.asarray(eff.fused_permutation)
+    return np.where(work.deduplicates, as_sent, by_operators)
 
 
 def _summed_gradient_s(

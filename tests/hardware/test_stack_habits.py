@@ -57,3 +57,14 @@ def test_which_stack_a_software_is_built_on(name: str, like: str) -> None:
     found = stack_of(name) or built_on(name)
     assert found is not None
     assert found.name == like
+
+
+def test_megatron_s_recipes_permute_tokens_by_kernels_since_transformer_engine_has_them() -> None:
+    run = {"vendor": "nvidia", "task": "pretrain", "sharding": "zero1", "divided": True}
+    unnamed = software_of("", **run).stack
+    for stack in (stacks()["megatron-bridge"], stacks()["nemo"], unnamed):
+        since = [
+            habit(stack, "permutes_by_kernel", decimal_year(d)) for d in ("2025-04", "2025-05")
+        ]
+        assert since == ["", "1"]
+    assert habit(stacks()["torchtitan"], "permutes_by_kernel", NOW) == ""

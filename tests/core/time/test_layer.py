@@ -165,6 +165,19 @@ class TestRouting:
             )
 
 
+@pytest.mark.parametrize("unfused", [1.0, 3.0])
+def test_kernels_that_permute_tokens_move_each_copy_eight_times(unfused):
+    """Four times forward and four backward, read and written in 16 bits: what indexing operators
+    move has no part in it."""
+    eff = replace(IDEAL, permutation=unfused)
+    none = layer(MIXTRAL_8X7B, eff=replace(IDEAL, permutation=0.0), deduplicates=False)
+    some = layer(MIXTRAL_8X7B, eff=eff, permutes_by_kernel=True, deduplicates=False)
+    parts = ("memory_bound_forward", "memory_bound_backward")
+    more = sum(some[part] - none[part] for part in parts)
+    moved = 4096 * 8 * 2 * 2 * MIXTRAL_8X7B.experts_per_token * MIXTRAL_8X7B.hidden_size
+    assert more == pytest.approx(moved / CLUSTER.memory_bytes_per_s)
+
+
 @pytest.mark.parametrize(("biased", "bytes_per_element"), [(True, 28 + 36), (False, 0)])
 def test_biases_of_experts_that_are_added_one_by_one_move_each_row(biased, bytes_per_element):
     model = replace(MIXTRAL_8X7B, linear_bias=biased)

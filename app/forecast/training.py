@@ -162,6 +162,7 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         sums_whole_gradients=habit_of(stack, "gradient_sums", year) == "whole",
         overlaps_weights=does["param_overlap"] == "on",
         broadcasts_weights=habit_of(stack, "broadcasts_weights", year) == "1",
+        indexes_expert_biases=habit_of(stack, "indexes_expert_biases", year) == "1",
         permutes_by_kernel=habit_of(stack, "permutes_by_kernel", year) == "1",
         splits_expert_biases=habit_of(stack, "splits_expert_biases", year) == "1",
         routes_by_masks=habit_of(stack, "routes_by_masks", year) == "1",

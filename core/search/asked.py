@@ -20,7 +20,7 @@ OF_TIME = frozenset(
         "flash2", "eager_norms", "cuda_graphs", "async_tp",
         "overlaps_gradients", "overlaps_weights", "broadcasts_weights", "software_year",
         "host_slowdown", "overlaps_experts", "deduplicates", "splits_expert_biases",
-        "permutes_by_kernel",
+        "permutes_by_kernel", "indexes_expert_biases",
     }
 )  # fmt: skip
 Record = TypeVar("Record", Workload, Efficiency)

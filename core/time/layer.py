@@ -34,7 +34,7 @@ from core.model.transformer import (
     routed_expert_params,
 )
 from core.numeric import Numeric
-from core.time import attention, gemm, kernels, measured_shapes
+from core.time import attention, gemm, indexed, kernels, measured_shapes
 
 MEASURED_YEARS = (2021.0, 2026.7)  # years of the software of published runs: no trend beyond them
 
@@ -312,7 +312,8 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
         memory_bound_forward=tokens * (moved + cast + passes_in) / rate.bytes_per_s + expand_s,
         memory_bound_backward=tokens * (moved_back + cast + passes_back) / rate.bytes_per_s
         + expand_s
-        + _summed_gradient_s(work, lay, weights=weights, bytes_per_s=rate.bytes_per_s),
+        + _summed_gradient_s(work, lay, weights=weights, bytes_per_s=rate.bytes_per_s)
+        + indexed.bias_gradient_s(work, lay, eff, tokens=tokens),
         head=head * np.where(work.adapters, 2.0, 3.0) + loss,
     )
 

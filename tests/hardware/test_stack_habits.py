@@ -68,3 +68,11 @@ def test_megatron_s_recipes_permute_tokens_by_kernels_since_transformer_engine_h
         ]
         assert since == ["", "1"]
     assert habit(stacks()["torchtitan"], "permutes_by_kernel", NOW) == ""
+
+
+def test_transformers_reads_biases_of_experts_by_index_since_its_version_5() -> None:
+    trl, halo = stacks()["trl"], built_on("halo")
+    since = [habit(trl, "indexes_expert_biases", decimal_year(d)) for d in ("2025-12", "2026-01")]
+    assert since == ["", "1"]
+    assert halo is not None
+    assert habit(halo, "indexes_expert_biases", NOW) == ""  # a matmul in its place

@@ -17,6 +17,7 @@ from app.accuracy.run_words import SHARDING_NAMES
 from core.layout.optimizers import OPTIMIZERS, optimizer
 from core.layout.routing import MAX_VIO, MAX_VIO_OF_BIAS, max_vio_of_alike
 from core.layout.sharding import GRADIENT_BYTES
+from core.layout.workload import SHARE
 from core.machine.efficiency import Efficiency
 from core.model.transformer import Transformer, is_moe
 from core.time.layer import decimal_year, is_since
@@ -140,6 +141,7 @@ def features(
         "overlaps_weights": _flag(inputs.param_overlap[i], True),
         "broadcasts_weights": habit(stack, "broadcasts_weights", year) == ON,
         "indexes_expert_biases": habit(stack, "indexes_expert_biases", year) == ON,
+        "routes_group": float(habit(stack, "routes_group", year) or SHARE),
         "permutes_by_kernel": habit(stack, "permutes_by_kernel", year) == ON,
         "splits_expert_biases": habit(stack, "splits_expert_biases", year) == ON,
         "overlaps_experts": _flag(inputs.moe_overlap[i], False),

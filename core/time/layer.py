@@ -14,7 +14,7 @@ from core.layout.layouts import Layouts
 from core.layout.packing import attended_length
 from core.layout.precision import matmul_speedup
 from core.layout.sharding import held_gradient_bytes
-from core.layout.workload import Workload, adapter_passes, expert_load
+from core.layout.workload import Workload, adapter_passes, expert_load, group_routing
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.memory.memory import tokens_per_rank
@@ -175,6 +175,7 @@ def _expert_forward_s(
     """
     m = work.model
     rows = tokens / lay.tp * lay.etp * np.asarray(m.experts_per_token)
+    rows = rows * group_routing(work, tp=lay.tp, etp=lay.etp)[1]
     rows = rows * expert_load(work, ep=lay.ep)
     local = np.maximum(np.divide(m.num_experts, lay.ep), 1.0)
     size = np.divide(m.moe_ffn_hidden_size, lay.etp)
@@ -264,7 +265,8 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
     biases = np.where(work.splits_expert_biases, kernels.expert_bias_bytes_per_token(m), 0.0)
     moved = (moved + (inside + biases) / lay.tp) * eff.elementwise
     moved = np.where(work.compiled, eff.compiled, 1.0) * moved
-    moved = moved + _permutation(work, eff) * kernels.permuted_bytes_per_token(m) / lay.tp
+    ways = group_routing(work, tp=lay.tp, etp=lay.etp)[0] / lay.tp
+    moved = moved + _permutation(work, eff) * kernels.permuted_bytes_per_token(m) * ways
     moved = moved + unfused * kernels.score_matrix_bytes_per_token(m, work.seq_len) / lay.tp
     # A quantised base is expanded to 16 bits before each use: read it, write it, read it.
     expanded = np.where(np.asarray(work.weight_bytes) < 2, work.weight_bytes + 4.0, 0.0)

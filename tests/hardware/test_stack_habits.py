@@ -76,3 +76,14 @@ def test_transformers_reads_biases_of_experts_by_index_since_its_version_5() -> 
     assert since == ["", "1"]
     assert halo is not None
     assert habit(halo, "indexes_expert_biases", NOW) == ""  # a matmul in its place
+
+
+@pytest.mark.parametrize(
+    ("name", "date", "kind"),
+    [("torchtitan", "2025-07", ""), ("torchtitan", "2025-12", "1"), ("torchtitan", "2026-05", "0"),
+     ("halo", "2026-09", "2"), ("megatron-bridge", "2026-09", "")],
+)  # fmt: skip
+def test_whose_ranks_route_the_tokens_of_their_whole_group(name: str, date: str, kind: str) -> None:
+    stack = stacks().get(name) or built_on(name)
+    assert stack is not None
+    assert habit(stack, "routes_group", decimal_year(date)) == kind

@@ -142,6 +142,7 @@ def features(
         "broadcasts_weights": habit(stack, "broadcasts_weights", year) == ON,
         "indexes_expert_biases": habit(stack, "indexes_expert_biases", year) == ON,
         "routes_group": float(habit(stack, "routes_group", year) or SHARE),
+        "holds_worst_case": habit(stack, "holds_worst_case", year) == ON,
         "permutes_by_kernel": habit(stack, "permutes_by_kernel", year) == ON,
         "splits_expert_biases": habit(stack, "splits_expert_biases", year) == ON,
         "overlaps_experts": _flag(inputs.moe_overlap[i], False),

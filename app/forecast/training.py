@@ -164,6 +164,7 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         broadcasts_weights=habit_of(stack, "broadcasts_weights", year) == "1",
         indexes_expert_biases=habit_of(stack, "indexes_expert_biases", year) == "1",
         routes_group=float(habit_of(stack, "routes_group", year) or SHARE),
+        holds_worst_case=habit_of(stack, "holds_worst_case", year) == "1",
         permutes_by_kernel=habit_of(stack, "permutes_by_kernel", year) == "1",
         splits_expert_biases=habit_of(stack, "splits_expert_biases", year) == "1",
         routes_by_masks=habit_of(stack, "routes_by_masks", year) == "1",

@@ -92,6 +92,7 @@ class Workload:
     permutes_by_kernel: Bools = False  # tokens of experts: one kernel for each permutation
     splits_expert_biases: Bools = False  # added to the rows of one expert after the other
     indexes_expert_biases: Bools = False  # a row for each copy of a token, whose gradients add up
+    holds_worst_case: Bools = False  # dropless experts have room for all tokens on one rank
     routes_by_masks: Bools = False  # padded experts: matmuls with one-hot masks move the tokens
     # Experts: rows they are padded to over the mean (0: not padded), and the busiest rank's (NaN:
     # as a router leaves them that nothing forces)

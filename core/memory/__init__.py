@@ -6,6 +6,7 @@ memory         peak memory of the fullest GPU, by part
 memory_phases  memory over a training step: the parts of core.memory.memory, phase by
                phase
 offload        offloading: what a layout keeps in the memory of the host, and its bytes
+routed         rows of routed tokens that one rank has room for
 stage_params   parameters that one GPU of a pipeline stage holds before data-parallel
                sharding
 """

@@ -30,14 +30,13 @@ from core.layout.sharding import (
 from core.layout.workload import (
     Workload,
     adapter_passes,
-    expert_load,
-    group_routing,
     layers_of_fullest_stage,
     more_state_bytes_of_ends,
 )
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.memory.activations import LayerKept, kept_bytes, layer_kept
+from core.memory.routed import held_rows
 from core.memory.stage_params import StageParams, stage_params
 from core.model.adapter_passes import kept_bytes_per_token
 from core.model.transformer import attention_share, kv_size
@@ -198,7 +197,7 @@ def kept_of_layers(work: Workload, lay: Layouts, layer: LayerKept, layers: Numer
 
 def one_layer(work: Workload, lay: Layouts, eff: Efficiency) -> LayerKept:
     """Activations of one layer and one micro-batch."""
-    ranks, repeats = group_routing(work, tp=lay.tp, etp=lay.etp)
+    rows, routed_copies = held_rows(work, lay, eff)
     return layer_kept(
         work.model,
         tokens=tokens_per_rank(work, lay),
@@ -208,8 +207,8 @@ def one_layer(work: Workload, lay: Layouts, eff: Efficiency) -> LayerKept:
         selective_kept=eff.selective_kept,
         copies=kept_copies(work, eff),
         kept_scores_of=np.where(work.unfused_attention, work.seq_len, 0.0),
-        expert_load=expert_load(work, ep=lay.ep) * repeats,
-        routed_copies=eff.routed_copies * ranks / repeats,
+        expert_load=rows,
+        routed_copies=routed_copies,
         of_adapters=adapter_bytes(work, lay) + gathered_inputs_bytes(work, lay),
         recomputed_layers=work.recomputed_layers,
     )

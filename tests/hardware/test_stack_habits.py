@@ -87,3 +87,8 @@ def test_whose_ranks_route_the_tokens_of_their_whole_group(name: str, date: str,
     stack = stacks().get(name) or built_on(name)
     assert stack is not None
     assert habit(stack, "routes_group", decimal_year(date)) == kind
+
+
+def test_a_compiled_step_without_a_capacity_has_room_for_the_worst_case() -> None:
+    assert habit(stacks()["maxtext"], "holds_worst_case", NOW) == "1"
+    assert habit(stacks()["megatron-bridge"], "holds_worst_case", NOW) == ""

@@ -39,7 +39,6 @@ class Efficiency:
     onchip: Numeric  # time on chip over that in memory of elementwise operators, on an A100
     permutation: Numeric  # traffic of routing tokens to experts over the operator count
     fused_permutation: Numeric  # of it, with dispatchers that permute tokens as they send them
-    duplicate_s: Numeric  # seconds in which one more row of equal index is added
     host_s: Numeric  # host seconds to launch one layer's forward; the GPU waits if faster
     expert_host_s: Numeric  # added where the layer routes to experts
     partial_graphs: Numeric  # share of the launches that is left where graphs hold parts of a step
@@ -115,6 +114,8 @@ class Efficiency:
     host_time_sigma: Numeric = 0.0
     bandwidth_sigma: Numeric = 0.0
     half_network_sigma: Numeric = 0.0
+    # Seconds in which one more row of equal index is added (core/time/indexed.py); likewise.
+    duplicate_s: Numeric = 0.0
 
 
 NAMES = tuple(f.name for f in fields(Efficiency))

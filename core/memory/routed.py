@@ -21,11 +21,6 @@ COPIES_OF_WORST_CASE = 1.0  # the compiler plans its buffers: what is sent and s
 def most_rows(work: Workload, *, ep: Numeric) -> Numeric:
     """Rows over the mean where buffers are of the worst case: each of `ep` ranks, and no more than
     num_experts / experts_per_token of them, sends everything to one. [X]
-
-    >>> from core.model.presets_moe import DEEPSEEK_V3
-    >>> job = Workload(model=DEEPSEEK_V3, seq_len=4096, global_batch_size=1)
-    >>> [float(most_rows(job, ep=n)) for n in (1.0, 8.0, 128.0)]
-    [1.0, 8.0, 32.0]
     """
     taken = np.maximum(work.model.experts_per_token, 1.0)
     return np.minimum(ep, np.maximum(np.divide(work.model.num_experts, taken), 1.0))

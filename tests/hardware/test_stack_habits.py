@@ -92,3 +92,13 @@ def test_whose_ranks_route_the_tokens_of_their_whole_group(name: str, date: str,
 def test_a_compiled_step_without_a_capacity_has_room_for_the_worst_case() -> None:
     assert habit(stacks()["maxtext"], "holds_worst_case", NOW) == "1"
     assert habit(stacks()["megatron-bridge"], "holds_worst_case", NOW) == ""
+
+
+@pytest.mark.parametrize(
+    ("date", "sends"), [("2026-03", ""), ("2026-04", "hybridep"), ("2026-11", "hybridep")]
+)
+def test_recipes_on_megatron_core_name_a_dispatcher_that_sends_once(date: str, sends: str) -> None:
+    run = {"vendor": "nvidia", "task": "pretrain", "sharding": "zero1", "divided": True}
+    unnamed = software_of("", **run).stack
+    assert habit(unnamed, "moe_dispatcher", decimal_year(date)) == sends
+    assert habit(stacks()["megatron-lm"], "moe_dispatcher", decimal_year(date)) == "alltoall"

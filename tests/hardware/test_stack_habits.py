@@ -102,3 +102,9 @@ def test_recipes_on_megatron_core_name_a_dispatcher_that_sends_once(date: str, s
     unnamed = software_of("", **run).stack
     assert habit(unnamed, "moe_dispatcher", decimal_year(date)) == sends
     assert habit(stacks()["megatron-lm"], "moe_dispatcher", decimal_year(date)) == "alltoall"
+
+
+def test_what_is_built_on_megatron_core_adds_biases_of_experts_as_it_does() -> None:
+    run = {"vendor": "nvidia", "task": "pretrain", "sharding": "zero1", "divided": True}
+    assert habit(software_of("", **run).stack, "splits_expert_biases", NOW) == "1"
+    assert habit(stacks()["torchtitan"], "splits_expert_biases", NOW) == ""

@@ -81,7 +81,7 @@ class RunInputs:
     software_date: Texts  # YYYY-MM of the commit or release that ran; '' where it is not known
     cuda_graphs: Texts  # none, partial (some layers or operators), full (the whole iteration)
     moe_dispatcher: Texts  # alltoall, allgather, deepep, hybridep, dropless_grouped, einsum
-    router_balance: Texts  # forced, natural
+    router_balance: Texts  # forced, natural, alike
     loss_kernel: Texts  # standard, parallel, compiled, chunked, fused_linear
     attention_kernel: Texts  # eager, sdpa, fa1, fa2, fa3, fa4, cudnn, xformers, splash, ...
     optimizer: Texts  # adamw, distributed_adamw, adamw_bf16, adamw_8bit, muon, ...

@@ -15,8 +15,9 @@ import numpy as np
 
 from app.accuracy.run_words import SHARDING_NAMES
 from core.layout.optimizers import OPTIMIZERS, optimizer
-from core.layout.routing import MAX_VIO, MAX_VIO_OF_BIAS
+from core.layout.routing import MAX_VIO, MAX_VIO_OF_BIAS, max_vio_of_alike
 from core.layout.sharding import GRADIENT_BYTES
+from core.layout.workload import SHARE
 from core.machine.efficiency import Efficiency
 from core.memory.activations import share_of_parts
 from core.model.transformer import Transformer, is_moe
@@ -64,7 +65,8 @@ PACKED_TOKENS = 200.0
 DTYPE_BYTES = {"bf16": 2.0, "fp32": 4.0}
 LIGHT_MODULES = re.compile(r"layernorm|moe_act|norm\+act|mla[_ ]up")  # recompute_detail
 MLP_MODULES = re.compile(r"\bmoe\b|\bmlp\b")
-BALANCES = {"forced": 1.0, "natural": nan}  # of Workload.expert_imbalance
+ALIKE = "alike"  # all tokens of a batch are a word or its padding
+BALANCES = {"forced": 1.0, "natural": nan, ALIKE: nan}  # of Workload.expert_imbalance
 SOME_LAYERS = re.compile(r"^(\d+) of (\d+) layers")
 PACKINGS = (PACKED, PADDED)
 ELEMENTWISE = (EAGER, FUSED)
@@ -146,6 +148,9 @@ def features(
         "reduces_as_held": str(inputs.grad_dtype[i]) in DTYPE_BYTES
         or habit(stack, "reduces_as_held", year) == ON,
         "broadcasts_weights": habit(stack, "broadcasts_weights", year) == ON,
+        "indexes_expert_biases": habit(stack, "indexes_expert_biases", year) == ON,
+        "routes_group": float(habit(stack, "routes_group", year) or SHARE),
+        "permutes_by_kernel": habit(stack, "permutes_by_kernel", year) == ON,
         "splits_expert_biases": habit(stack, "splits_expert_biases", year) == ON,
         "overlaps_experts": _flag(inputs.moe_overlap[i], False),
         "capacity_factor": _capacity_factor(inputs, i, stack),
@@ -157,7 +162,9 @@ def features(
         "expert_imbalance": BALANCES.get(
             word(inputs, i, "router_balance", tuple(BALANCES), stack), nan
         ),
-        "router_max_vio": MAX_VIO_OF_BIAS
+        "router_max_vio": max_vio_of_alike()
+        if str(inputs.router_balance[i]) == ALIKE
+        else MAX_VIO_OF_BIAS
         if balances_by_bias(str(inputs.model_key[i]).removesuffix("-671b").removesuffix("-mtp"))
         else MAX_VIO,
         "gradient_bytes": _gradient_bytes(inputs, i, stack),

@@ -22,7 +22,7 @@ from core.layout.sharding import (
     model_state_bytes_per_param,
     reduced_gradient_bytes,
 )
-from core.layout.workload import OFFLOAD, Workload
+from core.layout.workload import OFFLOAD, SHARE, Workload
 from core.machine.efficiency import Efficiency
 from core.model import adapters
 from core.money import cost as money_cost
@@ -174,6 +174,9 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         gathers_by_matrix=habit_of(stack, "gathers_by_matrix", year) == "1",
         reduces_as_held=habit_of(stack, "reduces_as_held", year) == "1",
         broadcasts_weights=habit_of(stack, "broadcasts_weights", year) == "1",
+        indexes_expert_biases=habit_of(stack, "indexes_expert_biases", year) == "1",
+        routes_group=float(habit_of(stack, "routes_group", year) or SHARE),
+        permutes_by_kernel=habit_of(stack, "permutes_by_kernel", year) == "1",
         splits_expert_biases=habit_of(stack, "splits_expert_biases", year) == "1",
         routes_by_masks=habit_of(stack, "routes_by_masks", year) == "1",
         worst_buffers=habit_of(stack, "expert_buffers", year) == "worst",

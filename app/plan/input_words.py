@@ -52,6 +52,7 @@ INPUTS = {
     "expert_host_s": ("Host time to launch experts", "us"),
     "overlap_slowdown": ("Slowdown of computing beside traffic", ""),
     "overlap_window": ("Share of computing that hides traffic", ""),
+    "duplicate_s": ("Time to add one more row of equal index", "us"),
     "step_s": ("Fixed time of a step", "ms"),
     "wave": ("Idle time of last waves that is lost", ""),
 }

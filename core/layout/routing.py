@@ -18,6 +18,7 @@ LARGEST_OF = (
 MAX_VIO = (0.72 + 0.52) / 2  # with an auxiliary loss, of 64 experts of which a token takes 6 [W24]
 MAX_VIO_OF_BIAS = 0.04  # with a bias for each expert in place of the loss, both models of [W24]
 MEASURED_EXPERTS, MEASURED_TAKEN = 64, 6
+KINDS_OF_FILLER = 2  # a word over and over, and the padding behind it
 
 
 def largest_of(count: Numeric) -> Numeric:
@@ -27,6 +28,19 @@ def largest_of(count: Numeric) -> Numeric:
     2.344
     """
     return np.interp(np.log2(np.maximum(count, 1.0)), np.arange(len(LARGEST_OF)), LARGEST_OF)
+
+
+def max_vio_of_alike(kinds: float = KINDS_OF_FILLER) -> float:
+    """`max_vio` of `natural_load` where all tokens of a batch are of that many kinds and those of a
+    kind take the same experts: a kind is a group that routes alike. Data that only fill sequences
+    are such (whitecircle/halo: tests/common/datasets.py, create_benchmark_dataset).
+
+    >>> busy = max_vio_of_alike(1)
+    >>> round(float(natural_load(num_experts=32, experts_per_token=4, ep=8, max_vio=busy)), 2)
+    2.88
+    """
+    variance = (MEASURED_EXPERTS / MEASURED_TAKEN - 1) / kinds
+    return float(np.sqrt(variance) * largest_of(MEASURED_EXPERTS))
 
 
 def natural_load(

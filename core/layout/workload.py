@@ -18,6 +18,9 @@ from core.model.transformer import Transformer
 from core.numeric import Bools, Numeric
 
 NOWHERE, CPU, NVME = 0.0, 1.0, 2.0  # where states may be offloaded to
+# Of the tokens of a tensor-parallel group each rank routes its share; all where experts are
+# divided, too; or all always.
+SHARE, ALL_IF_DIVIDED, ALL = 0.0, 1.0, 2.0
 OFFLOAD = {"none": NOWHERE, "cpu": CPU, "nvme": NVME}
 
 
@@ -93,7 +96,11 @@ class Workload:
     host_slowdown: Numeric = 1.0  # time of kernel launches over the usual
     overlaps_experts: Bools = False  # their all-to-all runs beside computation
     deduplicates: Bools = True  # a token crosses the network once per node, not once per expert
+    # Whether each rank of a tensor-parallel group routes all tokens of the group, not its share
+    routes_group: Numeric = SHARE
+    permutes_by_kernel: Bools = False  # tokens of experts: one kernel for each permutation
     splits_expert_biases: Bools = False  # added to the rows of one expert after the other
+    indexes_expert_biases: Bools = False  # a row for each copy of a token, whose gradients add up
     routes_by_masks: Bools = False  # padded experts: matmuls with one-hot masks move the tokens
     worst_buffers: Bools = False  # experts that drop nothing have room for all that may ever come
     # Experts: rows they are padded to over the mean (0: not padded), and the busiest rank's (NaN:
@@ -178,3 +185,24 @@ def buffered_load(work: Workload, *, ep: Numeric) -> Numeric:
     )
     dropless = np.asarray(work.worst_buffers) & (np.asarray(work.capacity_factor) <= 0)
     return np.where(dropless, np.maximum(worst, load), load)
+
+
+def group_routing(work: Workload, *, tp: Numeric, etp: Numeric) -> tuple[Numeric, Numeric]:
+    """How many ranks of a tensor-parallel group route one token of it, one or all `tp`; and how
+    often experts compute it for that: as often, unless these ranks divide the experts.
+
+    torchtitan replicates what goes to divided experts (`ALL_IF_DIVIDED`; pytorch/torchtitan to
+    2026-04: torchtitan/models/llama4/infra/parallelize.py, apply_moe_ep_tp, "input Replicate,
+    output Partial"); Halo shares no tokens out (`ALL`; whitecircle/halo:
+    agent-docs/optimization/halo-vs-stock-trl.md, "TP shards attention, not expert tokens").
+    """
+    kind, divided = np.asarray(work.routes_group), np.asarray(etp) > 1
+    ranks = np.where((kind == ALL) | ((kind == ALL_IF_DIVIDED) & divided), tp, 1.0)
+    return ranks, np.where(divided, 1.0, ranks)
+
+
+def sums_routed_gradients(work: Workload, *, etp: Numeric) -> Bools:
+    """Whether ranks that divide experts sum the gradients of what went to them once for every copy
+    of a token (pytorch/torchtitan until 2026-04: torchtitan/distributed/expert_parallel.py,
+    ExpertTensorParallel._token_dispatch, grad_placements Partial)."""
+    return (np.asarray(work.routes_group) == ALL_IF_DIVIDED) & (np.asarray(etp) > 1)

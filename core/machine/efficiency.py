@@ -115,6 +115,8 @@ class Efficiency:
     host_time_sigma: Numeric = 0.0
     bandwidth_sigma: Numeric = 0.0
     half_network_sigma: Numeric = 0.0
+    # Seconds in which one more row of equal index is added (core/time/indexed.py); likewise.
+    duplicate_s: Numeric = 0.0
 
 
 NAMES = tuple(f.name for f in fields(Efficiency))

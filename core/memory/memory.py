@@ -30,8 +30,6 @@ from core.layout.sharding import (
 from core.layout.workload import (
     Workload,
     adapter_passes,
-    buffered_load,
-    expert_load,
     layers_of_fullest_stage,
     more_state_bytes_of_ends,
 )
@@ -39,13 +37,11 @@ from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.memory.activations import LayerKept, kept_bytes, layer_kept
 from core.memory.reserve import reserve_of
+from core.memory.routed import held_rows
 from core.memory.stage_params import StageParams, stage_params
 from core.memory.update import step_temporaries
 from core.model.adapter_passes import kept_bytes_per_token
-from core.model.transformer import (
-    attention_share,
-    kv_size,
-)
+from core.model.transformer import attention_share, kv_size
 from core.numeric import Bools, Numeric
 
 CHUNK_OF_LOGITS = 1 / 8  # pieces into which a chunked loss divides the sequence
@@ -202,10 +198,8 @@ def kept_of_layers(work: Workload, lay: Layouts, layer: LayerKept, layers: Numer
 
 
 def one_layer(work: Workload, lay: Layouts, eff: Efficiency) -> LayerKept:
-    """Activations of one layer and one micro-batch. Of the copies of a token that goes to an
-    expert, only what the grouped matmuls read takes the room of a buffer of fixed size."""
-    load = buffered_load(work, ep=lay.ep)
-    room = load / expert_load(work, ep=lay.ep)
+    """Activations of one layer and one micro-batch."""
+    rows, routed_copies = held_rows(work, lay, eff)
     return layer_kept(
         work.model,
         tokens=tokens_per_rank(work, lay),
@@ -217,8 +211,8 @@ def one_layer(work: Workload, lay: Layouts, eff: Efficiency) -> LayerKept:
         ),
         copies=kept_copies(work, eff),
         kept_scores_of=np.where(work.unfused_attention, work.seq_len, 0.0),
-        expert_load=load,
-        routed_copies=(np.asarray(eff.routed_copies) - 1 + room) / room,
+        expert_load=rows,
+        routed_copies=routed_copies,
         of_adapters=adapter_bytes(work, lay) + gathered_inputs_bytes(work, lay),
         recomputed_layers=work.recomputed_layers,
     )

@@ -21,6 +21,7 @@ OF_TIME = frozenset(
         "overlaps_gradients", "overlaps_weights", "reduces_as_held", "broadcasts_weights",
         "software_year", "host_slowdown", "overlaps_experts", "deduplicates",
         "splits_expert_biases",
+        "permutes_by_kernel", "indexes_expert_biases",
     }
 )  # fmt: skip
 Record = TypeVar("Record", Workload, Efficiency)

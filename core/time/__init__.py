@@ -4,6 +4,8 @@ attention        time of fused attention (FlashAttention), forward and backward
 collectives      time of a collective (alpha-beta model, ring), inside a node, across
                  nodes, or both
 gemm             time of a matrix multiplication
+indexed          gradients of a few rows that are read many times by index: the biases of
+                 experts
 kernels          memory traffic of operators that are bound by memory bandwidth
 layer            computation time of one layer and one micro-batch, by operator, forward
                  and backward

@@ -34,6 +34,12 @@ ATTENTION_BLOCK = 1024.0
 # an outer product in fp32, the sum, a join of the experts and a cast move 28 bytes forward and 36
 # backward (NVIDIA/Megatron-LM@d98e8a64d: megatron/core/transformer/moe/experts.py, _apply_bias).
 EXPERT_BIAS_BYTES = (28.0 + 36.0) / (1 + BACKWARD_BYTES)
+# Kernels that permute tokens move each copy four times forward and four times backward, read and
+# written: into the order of experts, into that of this rank's, and back (NVIDIA/Megatron-LM:
+# megatron/core/transformer/moe/token_dispatcher.py, MoEAlltoAllTokenDispatcher; moe_utils.py,
+# permute and sort_chunks_by_idxs with fused=True). `permuted_bytes_per_token` counts two, backward
+# the double of forward.
+KERNEL_PERMUTATION = (4 + 4) / (2 * (1 + BACKWARD_BYTES))
 # A norm and a rotation of which each operator is a kernel of its own
 # (huggingface/transformers@002272831: models/llama/modeling_llama.py, LlamaRMSNorm and
 # apply_rotary_pos_emb), bytes of each element forward and backward, less those of one kernel:

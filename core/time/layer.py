@@ -14,7 +14,7 @@ from core.layout.layouts import Layouts
 from core.layout.packing import attended_length
 from core.layout.precision import matmul_speedup
 from core.layout.sharding import held_gradient_bytes
-from core.layout.workload import Workload, adapter_passes, buffered_load, expert_load
+from core.layout.workload import Workload, adapter_passes, buffered_load, expert_load, group_routing
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.memory.memory import tokens_per_rank
@@ -34,7 +34,7 @@ from core.model.transformer import (
     routed_expert_params,
 )
 from core.numeric import Bools, Numeric
-from core.time import attention, gemm, kernels, measured_shapes
+from core.time import attention, gemm, indexed, kernels, measured_shapes
 
 MEASURED_YEARS = (2021.0, 2026.7)  # years of the software of published runs: no trend beyond them
 
@@ -175,6 +175,7 @@ def _expert_forward_s(
     """
     m = work.model
     rows = tokens / lay.tp * lay.etp * np.asarray(m.experts_per_token)
+    rows = rows * group_routing(work, tp=lay.tp, etp=lay.etp)[1]
     rows = rows * expert_load(work, ep=lay.ep)
     local = np.maximum(np.divide(m.num_experts, lay.ep), 1.0)
     size = np.divide(m.moe_ffn_hidden_size, lay.etp)
@@ -269,9 +270,10 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
     inside = inside + (room - 1) * kernels.activated_bytes_per_token(m)
     moved = (moved + (inside + biases) / lay.tp) * eff.elementwise
     moved = np.where(work.compiled, eff.compiled, 1.0) * moved
-    permuted = np.where(work.deduplicates, eff.fused_permutation, 1.0)
-    permuted = eff.permutation * np.where(room > 1, (permuted + room) / 2, permuted)
-    moved = moved + permuted * kernels.permuted_bytes_per_token(m) / lay.tp
+    ways = group_routing(work, tp=lay.tp, etp=lay.etp)[0] / lay.tp
+    permuted = _permutation(work, eff)
+    permuted = np.where(room > 1, (permuted + eff.permutation * room) / 2, permuted)
+    moved = moved + permuted * kernels.permuted_bytes_per_token(m) * ways
     moved = moved + unfused * kernels.score_matrix_bytes_per_token(m, work.seq_len) / lay.tp
     # A quantised base is expanded to 16 bits before each use: read it, write it, read it.
     expanded = np.where(np.asarray(work.weight_bytes) < 2, work.weight_bytes + 4.0, 0.0)
@@ -323,7 +325,8 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
         memory_bound_forward=tokens * (moved + cast + passes_in) / rate.bytes_per_s + expand_s,
         memory_bound_backward=tokens * (moved_back + cast + passes_back) / rate.bytes_per_s
         + expand_s
-        + _summed_gradient_s(work, lay, weights=weights, bytes_per_s=rate.bytes_per_s),
+        + _summed_gradient_s(work, lay, weights=weights, bytes_per_s=rate.bytes_per_s)
+        + indexed.bias_gradient_s(work, lay, eff, tokens=tokens),
         head=head * np.where(work.adapters, 2.0, 3.0) + loss,
     )
 
@@ -334,6 +337,14 @@ def _runs_by_blocks(work: Workload, cluster: Cluster) -> Bools:
     on_tpu = np.isnan(np.asarray(cluster.multiprocessors, dtype=float))
     takes = np.asarray(work.model.head_dim) % work.fused_heads_of == 0
     return np.asarray(work.blockwise_attention, dtype=bool) | (on_tpu & ~takes)
+
+
+def _permutation(work: Workload, eff: Efficiency) -> Numeric:
+    """Traffic of routing tokens to experts over the count: of kernels made for it, of dispatchers
+    that permute as they send, or of indexing operators one after the other."""
+    by_operators = np.where(work.permutes_by_kernel, kernels.KERNEL_PERMUTATION, eff.permutation)
+    as_sent = eff.permutation * np.asarray(eff.fused_permutation)
+    return np.where(work.deduplicates, as_sent, by_operators)
 
 
 def _summed_gradient_s(

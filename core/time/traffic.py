@@ -19,7 +19,7 @@ import numpy as np
 
 from core.layout.layouts import CONTEXT_METHODS, Layouts, dp
 from core.layout.sharding import column, reduced_gradient_bytes
-from core.layout.workload import Workload, expert_load
+from core.layout.workload import Workload, expert_load, group_routing, sums_routed_gradients
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.memory.memory import sums_whole_gradients, tokens_per_rank
@@ -71,7 +71,10 @@ def tensor_parallel_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Effic
     with_mlp = num_dense_mlp_layers(model) + num_moe_layers(model) * cut
     share = with_mlp / np.maximum(model.num_layers, 1.0)
     mixers = num_mixer_layers(model) / np.maximum(model.num_layers, 1.0)
-    return np.where(np.asarray(lay.tp) > 1, 2 * (mixers + share) * one, 0.0)
+    # As many all-reduces as experts take a token.
+    summed = np.where(sums_routed_gradients(work, etp=lay.etp), model.experts_per_token, 0.0)
+    routed = summed * num_moe_layers(model) / np.maximum(model.num_layers, 1.0) * ring
+    return np.where(np.asarray(lay.tp) > 1, 2 * (mixers + share) * one + routed, 0.0)
 
 
 def context_parallel_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
@@ -118,6 +121,7 @@ def expert_parallel_exposed_s(
     exposed = exposed * np.where(work.overlaps_experts, eff.ep_overlapped_exposed, 1.0)
     rank_tokens = tokens_per_rank(work, lay) / lay.tp
     size = 2.0 * rank_tokens * lay.etp * np.multiply(model.experts_per_token, model.hidden_size)
+    size = size * group_routing(work, tp=lay.tp, etp=lay.etp)[1]
     size = size * expert_load(work, ep=lay.ep)
     once = collectives.share_sent_once(copies=model.experts_per_token, domains=lay.ep / local)
     one = collectives.all_to_all_s(

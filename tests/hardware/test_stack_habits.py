@@ -63,3 +63,54 @@ def test_which_stack_a_software_is_built_on(name: str, like: str) -> None:
     found = stack_of(name) or built_on(name)
     assert found is not None
     assert found.name == like
+
+
+def test_megatron_s_recipes_permute_tokens_by_kernels_since_transformer_engine_has_them() -> None:
+    run = {"vendor": "nvidia", "task": "pretrain", "sharding": "zero1", "divided": True}
+    unnamed = software_of("", **run).stack
+    for stack in (stacks()["megatron-bridge"], stacks()["nemo"], unnamed):
+        since = [
+            habit(stack, "permutes_by_kernel", decimal_year(d)) for d in ("2025-04", "2025-05")
+        ]
+        assert since == ["", "1"]
+    assert habit(stacks()["torchtitan"], "permutes_by_kernel", NOW) == ""
+
+
+def test_transformers_reads_biases_of_experts_by_index_since_its_version_5() -> None:
+    trl, halo = stacks()["trl"], built_on("halo")
+    since = [habit(trl, "indexes_expert_biases", decimal_year(d)) for d in ("2025-12", "2026-01")]
+    assert since == ["", "1"]
+    assert halo is not None
+    assert habit(halo, "indexes_expert_biases", NOW) == ""  # a matmul in its place
+
+
+@pytest.mark.parametrize(
+    ("name", "date", "kind"),
+    [("torchtitan", "2025-07", ""), ("torchtitan", "2025-12", "1"), ("torchtitan", "2026-05", "0"),
+     ("halo", "2026-09", "2"), ("megatron-bridge", "2026-09", "")],
+)  # fmt: skip
+def test_whose_ranks_route_the_tokens_of_their_whole_group(name: str, date: str, kind: str) -> None:
+    stack = stacks().get(name) or built_on(name)
+    assert stack is not None
+    assert habit(stack, "routes_group", decimal_year(date)) == kind
+
+
+def test_a_compiled_step_without_a_capacity_has_room_for_the_worst_case() -> None:
+    assert habit(stacks()["maxtext"], "expert_buffers", NOW) == "worst"
+    assert habit(stacks()["megatron-bridge"], "expert_buffers", NOW) == ""
+
+
+@pytest.mark.parametrize(
+    ("date", "sends"), [("2026-03", ""), ("2026-04", "hybridep"), ("2026-11", "hybridep")]
+)
+def test_recipes_on_megatron_core_name_a_dispatcher_that_sends_once(date: str, sends: str) -> None:
+    run = {"vendor": "nvidia", "task": "pretrain", "sharding": "zero1", "divided": True}
+    unnamed = software_of("", **run).stack
+    assert habit(unnamed, "moe_dispatcher", decimal_year(date)) == sends
+    assert habit(stacks()["megatron-lm"], "moe_dispatcher", decimal_year(date)) == "alltoall"
+
+
+def test_what_is_built_on_megatron_core_adds_biases_of_experts_as_it_does() -> None:
+    run = {"vendor": "nvidia", "task": "pretrain", "sharding": "zero1", "divided": True}
+    assert habit(software_of("", **run).stack, "splits_expert_biases", NOW) == "1"
+    assert habit(stacks()["torchtitan"], "splits_expert_biases", NOW) == ""

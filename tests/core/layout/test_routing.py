@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core.layout.routing import MAX_VIO, largest_of, natural_load, worst_load
+from core.layout.routing import MAX_VIO, largest_of, max_vio_of_alike, natural_load, worst_load
 from core.layout.workload import buffered_load, expert_load
 from tests.made_up.jobs import MIXTRAL_8X7B, workload
 
@@ -23,6 +23,19 @@ def test_the_busiest_rank_is_that_of_routers_drawn_at_random(experts, taken, ep)
     busiest = drawn.reshape(-1, ep, experts // ep).mean(axis=2).max(axis=1).mean()
     load = natural_load(num_experts=experts, experts_per_token=taken, ep=ep)
     assert float(load) == pytest.approx(busiest, rel=0.01)
+
+
+@pytest.mark.parametrize(("experts", "taken", "ep"), [(32, 4, 2), (32, 4, 8), (128, 8, 8)])
+@pytest.mark.parametrize("kinds", [1, 2])
+def test_tokens_that_are_alike_take_the_experts_of_their_kind(experts, taken, ep, kinds):
+    """The busiest rank where each kind takes experts drawn at random, each at most once."""
+    rng = np.random.default_rng(0)
+    drawn = np.argsort(rng.random((2000, kinds, experts)))[:, :, :taken] // (experts // ep)
+    held = (drawn[..., None] == np.arange(ep)).sum(axis=(1, 2)).max(axis=1).mean()
+    busiest = held * ep / (taken * kinds)
+    vio = max_vio_of_alike(kinds)
+    load = natural_load(num_experts=experts, experts_per_token=taken, ep=ep, max_vio=vio)
+    assert float(load) == pytest.approx(busiest, rel=0.1)
 
 
 def test_only_a_rank_among_others_waits_for_the_busiest():

@@ -165,6 +165,32 @@ class TestRouting:
             )
 
 
+def test_ranks_that_route_the_tokens_of_their_group_do_so_for_each_of_them():
+    lay = layout(tp=4, sequence_parallel=1)
+    shared, whole = (layer(MIXTRAL_8X7B, lay, routes_group=r) for r in (0.0, 2.0))
+    assert whole["experts_forward"] == pytest.approx(4 * shared["experts_forward"])
+    moved = 4096 * float(kernels.permuted_bytes_per_token(MIXTRAL_8X7B))
+    more = whole["memory_bound_forward"] - shared["memory_bound_forward"]
+    assert more == pytest.approx(0.75 * moved / CLUSTER.memory_bytes_per_s)
+    divided = layout(tp=4, etp=4, sequence_parallel=1)
+    one, all_ = (layer(MIXTRAL_8X7B, divided, routes_group=r) for r in (0.0, 1.0))
+    assert all_["experts_forward"] == one["experts_forward"]
+    assert all_["memory_bound_forward"] > one["memory_bound_forward"]
+
+
+@pytest.mark.parametrize("unfused", [1.0, 3.0])
+def test_kernels_that_permute_tokens_move_each_copy_eight_times(unfused):
+    """Four times forward and four backward, read and written in 16 bits: what indexing operators
+    move has no part in it."""
+    eff = replace(IDEAL, permutation=unfused)
+    none = layer(MIXTRAL_8X7B, eff=replace(IDEAL, permutation=0.0), deduplicates=False)
+    some = layer(MIXTRAL_8X7B, eff=eff, permutes_by_kernel=True, deduplicates=False)
+    parts = ("memory_bound_forward", "memory_bound_backward")
+    more = sum(some[part] - none[part] for part in parts)
+    moved = 4096 * 8 * 2 * 2 * MIXTRAL_8X7B.experts_per_token * MIXTRAL_8X7B.hidden_size
+    assert more == pytest.approx(moved / CLUSTER.memory_bytes_per_s)
+
+
 @pytest.mark.parametrize(("biased", "bytes_per_element"), [(True, 28 + 36), (False, 0)])
 def test_biases_of_experts_that_are_added_one_by_one_move_each_row(biased, bytes_per_element):
     model = replace(MIXTRAL_8X7B, linear_bias=biased)

@@ -450,6 +450,15 @@ class TestVariantsOfSharding:
         assert both[0::2] == both[1::2]
 
 
+def test_ranks_that_divide_experts_sum_the_gradients_of_each_copy_of_a_token():
+    """torchtitan's ExpertTensorParallel: an all-reduce for each expert that takes a token, beside
+    the four of a layer."""
+    lay = layout(tp=4, etp=4, sequence_parallel=1)
+    jobs = [workload(MIXTRAL_8X7B, routes_group=r) for r in (0.0, 1.0)]
+    once, more = (float(traffic.tensor_parallel_s(w, lay, SLOW, IDEAL)) for w in jobs)
+    assert more == pytest.approx(once * (4 + MIXTRAL_8X7B.experts_per_token) / 4)
+
+
 @pytest.mark.parametrize("load", [1.25, 2.0])
 def test_padding_and_imbalance_lengthen_the_all_to_all(load):
     even, busy = (

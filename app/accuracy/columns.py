@@ -110,7 +110,6 @@ class Read:
     cluster: Cluster
     network_known: bool
     work: Workload
-    recompute: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +201,6 @@ def _read(inputs: RunInputs, i: int, models: Mapping[str, ModelFacts]) -> Read:
         cluster=cluster,
         network_known=network_known,
         work=_work(inputs, i, facts, stack, in_rack=in_rack),
-        recompute=recompute_of(inputs, i, experts=bool(is_moe(facts.transformer))),
     )
 
 
@@ -237,9 +235,10 @@ def _row(of: Read, inputs: RunInputs, i: int, profiles: Mapping[str, Efficiency]
         inputs, i, facts, work, cluster, eff, sharding, xla=stack.family == XLA
     )
     layout["reshard"] = float(not stays)
+    recompute = recompute_of(inputs, i, experts=bool(is_moe(facts.transformer)))
     habit = stack.recompute.split()
-    stated = of.recompute in RECOMPUTE
-    recomputes = (of.recompute,) if stated else tuple(h for h in habit if h in RECOMPUTE)
+    stated = recompute in RECOMPUTE
+    recomputes = (recompute,) if stated else tuple(h for h in habit if h in RECOMPUTE)
     multi_node = float(inputs.num_gpus[i]) > float(np.asarray(cluster.gpus_per_node))
     unknown = [
         not stated,

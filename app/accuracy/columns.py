@@ -7,7 +7,7 @@ are counted, because each one widens the interval.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -99,6 +99,20 @@ def _columns(record: Any, rows: NDArray[np.intp], but: str = "") -> dict[str, An
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """One run as it is written: what no efficiency changes."""
+
+    facts: ModelFacts
+    chip: Accelerator
+    known_stack: Stack | None
+    stack: Stack
+    profile: str
+    cluster: Cluster
+    network_known: bool
+    work: Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
     """One run as scalars, with counts of the settings that were inferred."""
 
@@ -115,15 +129,25 @@ def columns(
     inputs: RunInputs,
     models: Mapping[str, ModelFacts],
     profiles: Mapping[str, Efficiency] | None = None,
+    *,
+    known: Sequence[Read | str] | None = None,
+    only: Iterable[int] | None = None,
 ) -> tuple[Columns | None, NDArray[np.intp], NDArray[np.object_]]:
     """The runs that can be forecast (None if there are none), their row numbers, and for every
-    row the reason why it cannot be forecast ('' if it can)."""
+    row the reason why it cannot be forecast ('' if it can).
+
+    `known`: the rows as `read_or_why` has found them; `only`: the numbers of those to look at.
+    """
     rows: list[_Row] = []
     reasons = np.full(len(inputs), "", dtype=object)
     kept = []
-    for i in range(len(inputs)):
+    for i in range(len(inputs)) if only is None else only:
         try:
-            rows.append(_row(inputs, i, models, profiles))
+            one = read_or_why(inputs, i, models) if known is None else known[i]
+            if isinstance(one, str):
+                reasons[i] = one
+                continue
+            rows.append(_row(one, inputs, i, profiles))
             kept.append(i)
         except RuncastError as e:
             reasons[i] = str(e)
@@ -155,12 +179,8 @@ def _columns_of(rows: list[_Row]) -> Columns:
     )
 
 
-def _row(
-    inputs: RunInputs,
-    i: int,
-    models: Mapping[str, ModelFacts],
-    profiles: Mapping[str, Efficiency] | None,
-) -> _Row:
+def _read(inputs: RunInputs, i: int, models: Mapping[str, ModelFacts]) -> Read:
+    """What a row says, whatever the efficiencies are."""
     key = str(inputs.model_key[i])
     if key not in models:
         raise RuncastError(f"Model {key!r} is not in the models file.")
@@ -168,18 +188,40 @@ def _row(
     chip = accelerator(str(inputs.accelerator[i]))
     if str(inputs.precision[i]) == INT8 and chip.int8_flops_per_s is not None:
         chip = replace(chip, fp8_flops_per_s=chip.int8_flops_per_s)
-    written = str(inputs.dp_sharding[i])
     known_stack = stack_of(str(inputs.framework[i]))
     stack, profile = _software(inputs, i, chip, known_stack)
-    eff = reported(inputs, i, efficiency(profile, profiles), stack)
+    cluster, network_known = _cluster(inputs, i, chip)
+    in_rack = float(np.asarray(cluster.scale_up_domain)) > float(np.asarray(cluster.gpus_per_node))
+    return Read(
+        facts=facts,
+        chip=chip,
+        known_stack=known_stack,
+        stack=stack,
+        profile=profile,
+        cluster=cluster,
+        network_known=network_known,
+        work=_work(inputs, i, facts, stack, in_rack=in_rack),
+    )
+
+
+def read_or_why(inputs: RunInputs, i: int, models: Mapping[str, ModelFacts]) -> Read | str:
+    """What a row says, or why it cannot be read."""
+    try:
+        return _read(inputs, i, models)
+    except RuncastError as e:
+        return str(e)
+
+
+def _row(of: Read, inputs: RunInputs, i: int, profiles: Mapping[str, Efficiency] | None) -> _Row:
+    facts, chip, known_stack, stack = of.facts, of.chip, of.known_stack, of.stack
+    cluster, work = of.cluster, of.work
+    written = str(inputs.dp_sharding[i])
+    eff = reported(inputs, i, efficiency(of.profile, profiles), stack)
     if known_stack is None:  # as uncertain as any unknown one, whatever it is built on
         width = efficiency(GENERIC, profiles)
         eff = replace(eff, throughput_sigma=width.throughput_sigma, memory_sigma=width.memory_sigma)
         # What selective means is how such software works, not how well.
         eff = replace(eff, selective_core=of_family(stack.family, profiles).selective_core)
-    cluster, network_known = _cluster(inputs, i, chip)
-    in_rack = float(np.asarray(cluster.scale_up_domain)) > float(np.asarray(cluster.gpus_per_node))
-    work = _work(inputs, i, facts, stack, in_rack=in_rack)
     sharding = SHARDING_NAMES.get(written, stack.dp_sharding or "zero1")
     if sharding == "fsdp2" and chip.vendor == "google":
         # The data-centre network joins TPU slices; runs replicate the model across slices.
@@ -204,7 +246,7 @@ def _row(
         bool(np.isnan(inputs.vpp[i])) and layout["pp"] > 1,
         not degrees_known,
         written not in SHARDING_NAMES,
-        multi_node and not network_known,
+        multi_node and not of.network_known,
         bool(np.isnan(inputs.global_batch[i]) or np.isnan(inputs.micro_batch[i])),
     ]
     if recomputes:
@@ -231,7 +273,7 @@ def _row(
             "unmeasured": float(chip.matmul_flops_per_s is None),
             "unseen_accelerator": float(chip.name not in measured_accelerators()),
             "doublings": float(np.asarray(doublings(inputs.num_gpus[i]))),
-            "network_guessed": float(multi_node and not network_known),
+            "network_guessed": float(multi_node and not of.network_known),
             **dict.fromkeys(OF_STEP, 0.0),
             "experts": float(np.asarray(facts.transformer.num_experts) > 0),
             "adapters": float(work.adapters),

@@ -92,7 +92,7 @@ class Result:
 def refit(entries: list[Entry], today: dt.date) -> Result:
     """Fit all values, starting from the priors of `entries`."""
     begin = _Begin([at_prior(e) for e in entries], today)
-    entries, throughput, memory = begin.memory_fitted()
+    entries, throughput, memory = begin.memory_of_all()
     of_memory = _outcome(memory, entries, "memory", begin)
     of_throughput = _outcome(throughput, entries, "throughput", begin)
     entries = _with(entries, "throughput", throughput, of_throughput.found, today)
@@ -113,8 +113,9 @@ class _Begin:
 
     def __init__(self, priors: list[Entry], today: dt.date) -> None:
         self.priors, self.today = priors, today
-        self.sample = fc.samples(profiles(priors))[1]
+        self.sample = fc.memory_sample(profiles(priors))
         self.memory_without, self.without = cache(self._memory_without), cache(self._without)
+        self.memory_of_all = cache(self.memory_fitted)
 
     def memory_fitted(
         self, label: Label | None = None, key: object = None
@@ -124,15 +125,21 @@ class _Begin:
         The memory model decides what is inferred where a run leaves a setting blank, so the samples
         are rebuilt after the fit. If a key is given, its rows are left out of the fit.
         """
-        table, sample = self.priors, self.sample
-        for _ in range(2):
-            left_out = None if label is None else label(sample) == key
-            found = _fit(sample, table, "memory", left_out)
-            table = _with(table, "memory", sample, found, self.today)
-            throughput, sample = fc.samples(profiles(table))
-        return table, throughput, sample
+        table = self._with_memory(self.priors, self.sample, label, key)
+        table = self._with_memory(table, fc.memory_sample(profiles(table)), label, key)
+        return table, *fc.samples(profiles(table))
+
+    def _with_memory(
+        self, table: list[Entry], sample: Sample, label: Label | None, key: object
+    ) -> list[Entry]:
+        """The table with memory values fitted to a sample."""
+        left_out = None if label is None else label(sample) == key
+        found = _fit(sample, table, "memory", left_out)
+        return _with(table, "memory", sample, found, self.today)
 
     def _memory_without(self, label: str, key: object) -> tuple[list[Entry], Sample, Sample]:
+        if not np.any(LABELS[label](self.sample) == key):  # throughput alone was measured
+            return self.memory_of_all()
         return self.memory_fitted(LABELS[label], key)
 
     def _without(self, kind: str, label: str, key: object) -> tuple[list[Entry], Sample, Fit]:
@@ -177,6 +184,7 @@ def _fit(
         weight=weight,
         source=np.unique(source, return_inverse=True)[1],
         priors=fc.priors(parameters),
+        acts_on=fc.acts_on(sample, parameters, others=len(measured) - len(sample.weight)),
     )
 
 

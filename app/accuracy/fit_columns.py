@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.accuracy import fit_kernels
-from app.accuracy.columns import Columns, columns
+from app.accuracy.columns import Columns, Read, columns, read_or_why
 from app.accuracy.predict import publications
 from app.accuracy.scores import configurations
 from core.errors import RunsError
@@ -30,12 +30,13 @@ from hardware import names
 from hardware.efficiency import GENERIC, Entry, profiles, stack_of, stacks
 from hardware.habits.unnamed import built_on
 from hardware.measured import MODELS_CSV, RUNS_CSV, Runs, read_models, read_runs
+from hardware.measured_model import ModelFacts
 
 Numbers = NDArray[np.float64]
 Labels = NDArray[np.str_]
 UNBOUNDED = 1e9
 NEWEST_MONTHS = 6
-ROWS_AT_ONCE = 16_384  # trials * runs per evaluation, to limit the memory used
+ROWS_AT_ONCE = 65_536  # trials * runs per evaluation, to limit the memory used
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +77,18 @@ def runs_in(path: Path) -> Runs:
     return read_runs(path)
 
 
+@lru_cache(maxsize=1)
+def _models_in(path: Path) -> Mapping[str, ModelFacts]:
+    return read_models(path).facts
+
+
+@lru_cache(maxsize=1)
+def _read_of(path: Path) -> tuple[Read | str, ...]:
+    """The rows of that file as they are written."""
+    inputs, models = runs_in(path).inputs, _models_in(MODELS_CSV)
+    return tuple(read_or_why(inputs, i, models) for i in range(len(inputs)))
+
+
 def samples(
     table: Mapping[str, Efficiency], unnamed: NDArray[np.intp] | None = None
 ) -> tuple[Sample, Sample]:
@@ -85,20 +98,44 @@ def samples(
     follows from it.
     """
     runs = runs_in(RUNS_CSV)
-    inputs = runs.inputs
+    inputs, models, known = runs.inputs, _models_in(MODELS_CSV), list(_read_of(RUNS_CSV))
     if unnamed is not None:
-        known = ~np.isin(np.arange(len(runs)), unnamed)
-        hidden = {name: _hidden(getattr(inputs, name), known) for name in OF_THE_STACK}
+        named = ~np.isin(np.arange(len(runs)), unnamed)
+        hidden = {name: _hidden(getattr(inputs, name), named) for name in OF_THE_STACK}
         inputs = replace(inputs, **hidden)
-    found, kept, _ = columns(inputs, read_models(MODELS_CSV).facts, table)
+        for i in unnamed.tolist():
+            known[i] = read_or_why(inputs, i, models)
+    found, kept, _ = columns(inputs, models, table, known=known)
     if found is None:
         raise RunsError(f"{RUNS_CSV.name} has no run that can be forecast.")
+    throughput, memory = _scored(runs)
+    return _sample(runs, found, kept, throughput), _sample(runs, found, kept, memory)
+
+
+def memory_sample(table: Mapping[str, Efficiency]) -> Sample:
+    """The memory rows of `samples`, without looking at the others."""
+    runs = runs_in(RUNS_CSV)
+    memory = _scored(runs)[1]
+    found, kept, _ = columns(
+        runs.inputs,
+        _models_in(MODELS_CSV),
+        table,
+        known=_read_of(RUNS_CSV),
+        only=np.flatnonzero(np.isfinite(memory)).tolist(),
+    )
+    if found is None:
+        raise RunsError(f"{RUNS_CSV.name} has no run whose memory can be forecast.")
+    return _sample(runs, found, kept, memory)
+
+
+def _scored(runs: Runs) -> tuple[Numbers, Numbers]:
+    """Throughput and bytes of every row; NaN where they may not be scored."""
     measured = runs.measured
     throughput = measured.throughput_ok & (measured.tokens_per_s_per_gpu > 0)
     memory = measured.memory_ok & (measured.peak_memory_gib > 0)
     return (
-        _sample(runs, found, kept, throughput, measured.tokens_per_s_per_gpu),
-        _sample(runs, found, kept, memory, measured.peak_memory_gib * GIB),
+        np.where(throughput, measured.tokens_per_s_per_gpu, np.nan),
+        np.where(memory, measured.peak_memory_gib * GIB, np.nan),
     )
 
 
@@ -106,10 +143,9 @@ def _sample(
     runs: Runs,
     found: Columns,
     kept: NDArray[np.intp],
-    chosen: NDArray[np.bool_],
     measured: Numbers,
 ) -> Sample:
-    places = np.flatnonzero(chosen[kept])
+    places = np.flatnonzero(np.isfinite(measured[kept]))
     rows = kept[places]
     inputs = runs.inputs.rows(rows)
     canonical = np.array([names.canonical(str(a)) for a in inputs.accelerator])
@@ -178,24 +214,24 @@ def model(
     """
     place = {(e.stack, e.quantity): j for j, e in enumerate(parameters)}
     quantities = sorted({e.quantity for e in parameters})
-    rows = {
-        e.stack: (sample.family == e.stack) | (sample.stack == e.stack) | (e.stack == GENERIC)
-        for e in table
-    }
+    alike, group = np.unique([sample.family, sample.stack], axis=1, return_inverse=True)
+    group, (family, stack) = group.ravel(), alike
+    groups = {e.stack: (family == e.stack) | (stack == e.stack) | (e.stack == GENERIC)
+              for e in table}  # fmt: skip
     levels = {q: sorted((e for e in table if e.quantity == q), key=_level) for q in quantities}
 
     def some(values: Numbers) -> Numbers:
         changed = {}
         for q in quantities:
-            column = np.zeros((len(values), len(sample.weight)))
+            of_group = np.zeros((len(values), len(family)))
             for entry in levels[q]:
-                mine, j = rows[entry.stack], place.get((entry.stack, q))
+                mine, j = groups[entry.stack], place.get((entry.stack, q))
                 if j is None:
-                    column[:, mine] = entry.value
+                    of_group[:, mine] = entry.value
                 else:
-                    base = column[:, mine] if entry.prior is None else 0.0
-                    column[:, mine] = np.clip(base + values[:, j : j + 1], entry.low, entry.high)
-            changed[q] = column
+                    base = of_group[:, mine] if entry.prior is None else 0.0
+                    of_group[:, mine] = np.clip(base + values[:, j : j + 1], entry.low, entry.high)
+            changed[q] = of_group[:, group]
         eff = replace(sample.columns.efficiency, **changed)
         return np.log(predict(replace(sample.columns, efficiency=eff)))
 
@@ -204,6 +240,17 @@ def model(
         return np.concatenate([some(values[i : i + size]) for i in range(0, len(values), size)])
 
     return of_trials
+
+
+def acts_on(sample: Sample, parameters: list[Entry], others: int = 0) -> NDArray[np.bool_]:
+    """The rows of a sample that each parameter may move, and of `others` after them, which have no
+    stack; as parameters x rows."""
+    family, stack = (
+        np.concatenate([names, np.full(others, "")]) for names in (sample.family, sample.stack)
+    )
+    return np.array(
+        [(family == e.stack) | (stack == e.stack) | (e.stack == GENERIC) for e in parameters]
+    )
 
 
 def kernels_model(entries: list[Entry], parameters: list[Entry]) -> Model:

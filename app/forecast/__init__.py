@@ -35,8 +35,7 @@ nearest_fit         when nothing fits: by how much, which part is largest, and t
                     nearest change that fits
 one_case            the fastest layout of one job on one kind of machine, as in a guide,
                     without prices
-plans               join rows of the search result with offers, and build the plan that
-                    one row shows
+plans               build the plan that one row of an answer shows
 points              every ranked plan as columns, for charts, tables and downloads
 price_book          combine the quotes and the price book of a scenario with its price
                     snapshot, as machines

@@ -15,8 +15,9 @@ from app.forecast.choice import choice_of, jobs_of
 from app.forecast.choosing import launchable, lead
 from app.forecast.excluded import LEAST_MFU, LONGEST_DAYS
 from app.forecast.machines import Machine
-from app.forecast.plans import Row, plan_of, rows_of
+from app.forecast.plans import plan_of
 from app.forecast.points import points_of, total_at, within_limits
+from app.forecast.rows.row import Row, rows_of
 from app.forecast.search import Found, searched
 from app.forecast.search_memory import SearchMemory
 from app.forecast.training import num_steps_of, tokens_of
@@ -108,7 +109,10 @@ def answer(
     ]  # fmt: skip
     at_half = half_network.stretches(found, shown)
     return Answer(
-        plans=tuple(plan_of(r, found, scenario, half_network=at_half.get(r.id)) for r in shown),
+        plans=tuple(
+            plan_of(r, found, sigma=float(points["sigma"][n]), half_network=at_half.get(r.id))
+            for n, r in zip(listed, shown, strict=True)
+        ),
         num_plans=len(rows),
         points=points,
         num_candidates=best.counts.candidates,

@@ -8,8 +8,9 @@ from app.forecast import machines
 from app.forecast.choice import choice_of, jobs_of
 from app.forecast.choosing import launchable
 from app.forecast.machines import Machine
-from app.forecast.plans import plan_of, rows_of
+from app.forecast.plans import plan_of
 from app.forecast.points import points_of, total_at, within_limits
+from app.forecast.rows.row import rows_of
 from app.forecast.search import searched
 from app.forecast.stack_limits import as_planned
 from app.forecast.training import num_steps_of
@@ -65,7 +66,7 @@ def plans_by_count(scenario: Scenario, plan: Plan) -> Searched:
                 row, total=total_at(asked, points, n), meets_deadline=bool(on_time[n]),
                 meets_budget=bool(in_budget[n]), no_launch=no_launch[n],
             ),
-            search, asked,
+            search, sigma=float(points["sigma"][n]),
         )
         for n, row in enumerate(rows)
     ]  # fmt: skip

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from app.document import format as fmt
 from app.forecast.expected import total
-from app.forecast.plans import Row, sigmas
+from app.forecast.plans import sigmas
 from app.forecast.price_book import price_day
+from app.forecast.rows.row import Row
 from app.forecast.search import Found
 from core.scenario import Scenario
 from core.search import ranking

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.forecast.plans import Row
+from app.forecast.rows.row import Row
 from core.scenario import Scenario
 from core.search import recommended
 from pricing.book.offers import is_booked

@@ -16,8 +16,8 @@ from app.forecast.choice import choice_of, jobs_of
 from app.forecast.expected.total import jobs_all_in
 from app.forecast.failure_inputs import given_numbers
 from app.forecast.failure_times import times_of
-from app.forecast.plans import Row, rows_of
 from app.forecast.points import points_of
+from app.forecast.rows.row import Row, rows_of
 from app.forecast.search import Found, searched
 from app.forecast.search_memory import SearchMemory
 from app.forecast.training import num_steps_of

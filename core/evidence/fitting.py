@@ -95,14 +95,19 @@ def fit(
     weight: Numbers,
     source: NDArray[np.intp],
     priors: Priors,
+    acts_on: NDArray[np.bool_] | None = None,
     max_iterations: int = 40,
     tolerance: float = 1e-4,
 ) -> Fit:
     """The parameters that explain `measured` (logs, n rows) best, starting from the priors.
 
-    `weight`: 0 leaves a row out. Stops when an iteration lowers the objective by less than
-    `tolerance` of it.
+    `weight`: 0 leaves a row out. `acts_on` (parameters x rows): the rows that a parameter may move;
+    derivatives of those that share none are made by one trial. Stops when an iteration lowers the
+    objective by less than `tolerance` of it.
     """
+    if acts_on is None:
+        acts_on = np.ones((len(priors.value), len(measured)), dtype=np.bool_)
+    trial_of = _trials(acts_on)
     value = np.clip(priors.value, priors.low, priors.high)
     residual = measured - model(value[None])[0]
     best, effect = _objective(value, residual, weight, source, priors)
@@ -110,7 +115,8 @@ def fit(
     iterations = 0
     for _ in range(max_iterations):
         iterations += 1
-        step, curvature = _gauss_newton(model, value, residual, effect, weight, source, priors)
+        jacobian = _jacobian(model, value, priors, acts_on, trial_of)
+        step, curvature = _gauss_newton(jacobian, value, residual, effect, weight, source, priors)
         trials = np.clip(value + np.outer(STEPS, step), priors.low, priors.high)
         found = measured - model(trials)
         scores = [
@@ -126,8 +132,44 @@ def fit(
     )
 
 
-def _gauss_newton(
+def _trials(acts_on: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """For each parameter the number of the trial that moves it: those of one trial share no row
+    (Curtis, Powell and Reid, J. Inst. Maths Applics 13, 1974).
+
+    >>> _trials(np.array([[True, True], [True, False], [False, True]])).tolist()
+    [0, 1, 1]
+    """
+    taken: list[NDArray[np.bool_]] = []  # rows by trial
+    found = np.zeros(len(acts_on), dtype=np.intp)
+    for j, rows in enumerate(acts_on):
+        free = (n for n, others in enumerate(taken) if not np.any(rows & others))
+        found[j] = n = next(free, len(taken))
+        if n == len(taken):
+            taken.append(rows.copy())
+        else:
+            taken[n] |= rows
+    return found
+
+
+def _jacobian(
     model: Model,
+    value: Numbers,
+    priors: Priors,
+    acts_on: NDArray[np.bool_],
+    trial_of: NDArray[np.intp],
+) -> Numbers:
+    """Derivative of each row by each parameter, as rows x parameters."""
+    move = DIFFERENCE * priors.sigma
+    move = np.where(value + move > priors.high, -move, move)
+    trials = np.tile(value, (int(trial_of.max(initial=-1)) + 2, 1))
+    trials[trial_of, np.arange(len(value))] += move
+    found = model(trials)  # the last one moves nothing
+    changes = np.where(acts_on, found[trial_of] - found[-1], 0.0)
+    return np.asarray((changes / move[:, None]).T)
+
+
+def _gauss_newton(
+    jacobian: Numbers,
     value: Numbers,
     residual: Numbers,
     effect: Numbers,
@@ -140,10 +182,6 @@ def _gauss_newton(
     A parameter that sits on a bound and is pushed outwards stays where it is.
     """
     k = len(value)
-    move = DIFFERENCE * priors.sigma
-    move = np.where(value + move > priors.high, -move, move)
-    base = model(value[None])[0]
-    jacobian = ((model(value + np.diag(move)) - base) / move[:, None]).T
     w = weight * huber_weight(residual - effect[source]) / NOISE**2
     sources = int(source.max(initial=0)) + 1
     shrunk = np.bincount(source, w, sources) + 1 / priors.source_sigma**2

@@ -40,7 +40,7 @@ def recommended(
     *, usd: Floats, hours: Floats, complexity: Floats, gates: Mapping[str, Floats], by: str
 ) -> Recommended | None:
     """The recommended row; None if there is no row. Rows without a price, or that never end, only
-    if there are no others.
+    if there are no others. A shortfall that is not known (NaN) passes no gate.
 
     >>> found = recommended(usd=np.array([100.0, 101.0, 90.0]), hours=np.array([9.0, 4.0, 9.0]),
     ...     complexity=np.zeros(3), gates={"memory": np.array([0.0, 0.0, 0.1])}, by="usd")
@@ -58,9 +58,9 @@ def recommended(
         field = np.ones(len(usd), dtype=bool)
         first = second = complexity
     cheapest = _least(field, first, second)
+    gates = {name: np.where(np.isnan(far), np.inf, far) for name, far in gates.items()}
     empty = []
-    for name, column in gates.items():
-        shortfall = np.where(np.isnan(column), np.inf, column)
+    for name, shortfall in gates.items():
         if not (passed := field & (shortfall <= 0)).any():
             empty.append(name)
             passed = field & (shortfall <= shortfall[field].min() + CLOSE)

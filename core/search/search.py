@@ -102,7 +102,8 @@ def best_of_each(
             questions = (n, *alike)
             heats += [replace(heat, question=question) for question in questions]
             num_rows += space.num_rows * len(questions)
-            num_units += machines.num_distinct * space.num_unit_codes * len(space.kinds)
+            units = machines.num_distinct * space.num_unit_codes * len(space.kinds)
+            num_units += units * len(questions)
             if num_rows >= ROWS_AT_ONCE or num_units >= UNITS_AT_ONCE:
                 time_them()
                 num_rows, num_units = 0, 0

@@ -67,11 +67,12 @@ def interpreter(name: str) -> str:
 
 
 def _make(name: str, folder: Path) -> None:
-    subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
+    # Without a pip of its own, whose installation takes longer than that of some stacks.
+    subprocess.run([sys.executable, "-m", "venv", "--clear", "--without-pip", folder], check=True)
     site = next(folder.glob("lib/python*/site-packages"))
     (site / "tests.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    pip = [folder / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-           "--no-compile"]  # fmt: skip
+    pip = [sys.executable, "-m", "pip", "--python", folder / "bin/python", "install", "--quiet",
+           "--disable-pip-version-check", "--no-compile"]  # fmt: skip
     for words in STACKS[name]:
         done = subprocess.run(
             [*pip, *(word.format(site=site) for word in words)],

@@ -16,7 +16,7 @@ import jsonschema
 import pytest
 import yaml
 
-from runners.recipes import kubernetes, ray, skypilot, slurm
+from runners.recipes import kubernetes, ray, slurm
 from runners.recipes.registry import files_of
 from tests.made_up.plans import layout
 from tests.made_up.recipes import one_gpu, recipe_job
@@ -268,47 +268,70 @@ def test_a_job_queues_again_when_its_partition_ends(cluster, tmp_path):
 SKY = """
 import json, sys
 import sky, yaml
-task = sky.Task.from_yaml_config(yaml.safe_load(open(sys.argv[1])),
-                                 env_overrides=json.loads(sys.argv[2]))
-(r,) = task.resources
-for storage in task.storage_mounts.values():  # as it would before it mounts them
-    storage._validate_source(storage.source, storage.mode, False)
-print(json.dumps({"nodes": task.num_nodes, "accelerators": r.accelerators, "spot": r.use_spot,
-                  "cloud": str(r.cloud), "region": r.region, "tier": str(r.network_tier),
-                  "run": task.run, "mounts": list(task.storage_mounts), "disk": r.disk_size,
-                  "image": str(r.image_id), "setup": task.setup}))
+def read(text, overrides):
+    task = sky.Task.from_yaml_config(yaml.safe_load(text), env_overrides=overrides)
+    (r,) = task.resources
+    for storage in task.storage_mounts.values():  # as it would before it mounts them
+        storage._validate_source(storage.source, storage.mode, False)
+    return {"nodes": task.num_nodes, "accelerators": r.accelerators, "spot": r.use_spot,
+            "cloud": str(r.cloud), "region": r.region, "tier": str(r.network_tier),
+            "run": task.run, "mounts": list(task.storage_mounts), "disk": r.disk_size,
+            "image": str(r.image_id), "setup": task.setup}
+told = {}
+for name, question in json.load(open(sys.argv[1])).items():
+    try:
+        told[name] = read(*question)
+    except Exception as e:
+        told[name] = {"error": f"{type(e).__name__}: {e}"}
+print(json.dumps(told))
 """
 BUCKET = [["CHECKPOINT_BUCKET", "s3://mine"]]
+BUCKETS = (
+    "gs://mine/runs", "r2://mine/runs", "nebius://mine/runs", "oci://mine@us-ashburn-1/runs",
+    "cos://us-east/mine/runs", "https://me.blob.core.windows.net/mine/runs", "cw://mine/runs",
+)  # fmt: skip
+NOT_SKY = {  # old, new, what SkyPilot says of it
+    "key": ("num_nodes: 2", "num_node: 2", "num_nodes"),
+    "number": ("num_nodes: 2", "num_nodes: two", "two"),
+    "count": ("H100:8", "H100:eight", "eight"),
+    "tier": ("network_tier: best", "network_tier: fast", "fast"),
+}
 
 
-@pytest.fixture
-def sky(tmp_path):
-    """What SkyPilot makes of a task."""
+@pytest.fixture(scope="module")
+def sky(tmp_path_factory):
+    """What SkyPilot makes of each task, and of broken copies; in one process, which it takes
+    seconds to start."""
     if sky_python() is None:
         lacking(
             "No interpreter has skypilot: `make clusters`, or RUNCAST_SKY_PYTHON names one.",
             installable=False,
         )
-
-    def _sky(text, overrides=BUCKET):
-        file = tmp_path / skypilot.FILE
-        file.write_text(text)
-        home = tmp_path / "home"
-        home.mkdir(exist_ok=True)
-        return subprocess.run(
-            [str(sky_python()), "-c", SKY, str(file), json.dumps(overrides)], cwd=tmp_path,
-            env={**os.environ, "HOME": str(home), "SKYPILOT_DISABLE_USAGE_COLLECTION": "1"},
-            capture_output=True, text=True, check=False, timeout=120,
-        )  # fmt: skip
-
-    return _sky
+    (spot,) = files_of("skypilot", recipe_job(purchase="spot"), {}).values()
+    (usual,) = files_of("skypilot", recipe_job(), {}).values()
+    questions = {"spot": (spot, BUCKET), "no bucket": (usual, [])}
+    large = recipe_job(checkpoint_bytes=980 * 2**30)
+    for bucket in BUCKETS:
+        given = {"bucket": bucket, "image": "nvidia/cuda:1"}
+        (text,) = files_of("skypilot", large, given).values()
+        questions[bucket] = (text, [])
+    for name, (old, new, _) in NOT_SKY.items():
+        assert old in usual
+        questions[name] = (usual.replace(old, new), BUCKET)
+    folder = tmp_path_factory.mktemp("sky")
+    (folder / "questions.json").write_text(json.dumps(questions))
+    done = subprocess.run(
+        [str(sky_python()), "-c", SKY, "questions.json"], cwd=folder,
+        env={**os.environ, "HOME": str(folder), "SKYPILOT_DISABLE_USAGE_COLLECTION": "1"},
+        capture_output=True, text=True, check=False, timeout=200,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def test_skypilot_takes_the_task(sky):
-    (text,) = files_of("skypilot", recipe_job(purchase="spot"), {}).values()
-    done = sky(text)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
+    found = sky["spot"]
+    assert "error" not in found, found
     assert (found["nodes"], found["accelerators"]) == (2, {"H100": 8})
     assert (found["cloud"], found["region"]) == ("AWS", "us-east-1")
     assert found["spot"] is True
@@ -317,36 +340,21 @@ def test_skypilot_takes_the_task(sky):
     assert "--nnodes=2" in found["run"]
 
 
-@pytest.mark.parametrize(
-    "bucket",
-    ["gs://mine/runs", "r2://mine/runs", "nebius://mine/runs", "oci://mine@us-ashburn-1/runs",
-     "cos://us-east/mine/runs", "https://me.blob.core.windows.net/mine/runs", "cw://mine/runs"],
-)  # fmt: skip
+@pytest.mark.parametrize("bucket", BUCKETS)
 def test_skypilot_takes_every_kind_of_bucket_with_a_folder(sky, bucket):
-    job = recipe_job(checkpoint_bytes=980 * 2**30)
-    (text,) = files_of("skypilot", job, {"bucket": bucket, "image": "nvidia/cuda:1"}).values()
-    done = sky(text, [])
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
+    found = sky[bucket]
+    assert "error" not in found, found
     assert (found["disk"], "docker:nvidia/cuda:1" in found["image"]) == (1236, True)
     assert "import torch" in found["setup"]
 
 
-def test_skypilot_refuses_the_task_without_a_bucket_and_broken_copies(sky):
-    (text,) = files_of("skypilot", recipe_job(), {}).values()
-    done = sky(text, [])
-    assert done.returncode != 0
-    assert "CHECKPOINT_BUCKET' is None" in done.stderr
-    for old, new, says in (
-        ("num_nodes: 2", "num_node: 2", "num_nodes"),
-        ("num_nodes: 2", "num_nodes: two", "two"),
-        ("H100:8", "H100:eight", "eight"),
-        ("network_tier: best", "network_tier: fast", "fast"),
-    ):
-        assert old in text
-        done = sky(text.replace(old, new))
-        assert done.returncode != 0
-        assert says in done.stderr
+def test_skypilot_refuses_the_task_without_a_bucket(sky):
+    assert "CHECKPOINT_BUCKET' is None" in sky["no bucket"]["error"]
+
+
+@pytest.mark.parametrize("name", NOT_SKY)
+def test_skypilot_refuses_a_broken_copy(sky, name):
+    assert NOT_SKY[name][2] in sky[name]["error"]
 
 
 # --- Kubernetes ----------------------------------------------------------------------------------

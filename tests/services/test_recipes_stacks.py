@@ -130,14 +130,13 @@ from pathlib import Path
 from unittest import mock
 import deepspeed.comm as dist
 from deepspeed.runtime.config import DeepSpeedConfig
-given = json.loads(Path(sys.argv[1]).read_text())
-try:
-    with mock.patch.object(dist, "get_world_size", return_value=given["world"]), \
-         mock.patch.object(dist, "get_rank", return_value=0), \
+def read(config):
+    with mock.patch.object(dist, "get_world_size", return_value=16), \\
+         mock.patch.object(dist, "get_rank", return_value=0), \\
          mock.patch.object(dist, "is_initialized", return_value=True):
-        c = DeepSpeedConfig(given["config"])
+        c = DeepSpeedConfig(config)
     z = c.zero_config
-    told = {"overlaps": bool(z.overlap_comm), "dp": int(c.world_size),
+    return {"overlaps": bool(z.overlap_comm), "dp": int(c.world_size),
             "stage": int(c.zero_optimization_stage),
             "batch": c.train_batch_size, "micro": c.train_micro_batch_size_per_gpu,
             "steps": c.gradient_accumulation_steps,
@@ -145,14 +144,23 @@ try:
                 z.offload_optimizer.device, "value", z.offload_optimizer.device),
             "param": z.offload_param and getattr(
                 z.offload_param.device, "value", z.offload_param.device)}
-except Exception as e:
-    told = {"error": f"{type(e).__name__}: {e}"}
+told = []
+for config in json.loads(Path(sys.argv[1]).read_text()):
+    try:
+        told.append(read(config))
+    except Exception as e:
+        told.append({"error": f"{type(e).__name__}: {e}"})
 print(json.dumps(told))
 """
 ZERO = [
     ("zero2", {"offload_optimizer": "cpu"}, 2), ("zero3", {}, 3),
     ("zero3", {"offload_optimizer": "nvme", "offload_params": "cpu"}, 3), ("zeropp", {}, 3),
 ]  # fmt: skip
+NOT_DEEPSPEED = (
+    {"train_batch_size": 65},
+    {"zero_optimization": {"stage": 5}},
+    {"zero_optimization": {"stage": 3, "offload_optimiser": {"device": "cpu"}}},
+)
 
 
 def zero_job(sharding, **changes):
@@ -160,59 +168,68 @@ def zero_job(sharding, **changes):
                                     sharding=sharding, recompute="full", **changes))  # fmt: skip
 
 
-@pytest.mark.parametrize(("sharding", "changes", "stage"), ZERO)
-def test_deepspeed_reads_the_plan(tmp_path, sharding, changes, stage):
-    job = zero_job(sharding, **changes)
-    files = deepspeed.write(job, {"nvme_path": "/nvme/swap"})
-    config = json.loads(files[deepspeed.FILE])
-    told = asked("light", DEEPSPEED, {"world": 16, "config": config}, tmp_path)
-    assert told == {
+def zero_config(sharding, **changes):
+    files = deepspeed.write(zero_job(sharding, **changes), {"nvme_path": "/nvme/swap"})
+    return json.loads(files[deepspeed.FILE])
+
+
+@pytest.fixture(scope="module")
+def told_by_deepspeed(tmp_path_factory):
+    """What DeepSpeed makes of the file of each plan, and of broken copies; in one process."""
+    plans = [zero_config(sharding, **changes) for sharding, changes, _ in ZERO]
+    broken = [{**zero_config("zero3"), **change} for change in NOT_DEEPSPEED]
+    told = asked("light", DEEPSPEED, plans + broken, tmp_path_factory.mktemp("deepspeed"))
+    return told[: len(plans)], told[len(plans) :]
+
+
+@pytest.mark.parametrize("which", range(len(ZERO)), ids=[sharding for sharding, _, _ in ZERO])
+def test_deepspeed_reads_the_plan(told_by_deepspeed, which):
+    _, changes, stage = ZERO[which]
+    assert told_by_deepspeed[0][which] == {
         "overlaps": True, "dp": 16, "stage": stage, "batch": 64, "micro": 2, "steps": 2,
         "optimizer": changes.get("offload_optimizer"), "param": changes.get("offload_params"),
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        {"train_batch_size": 65},
-        {"zero_optimization": {"stage": 5}},
-        {"zero_optimization": {"stage": 3, "offload_optimiser": {"device": "cpu"}}},
-    ],
-)
-def test_deepspeed_refuses_a_broken_copy(tmp_path, broken):
-    files = deepspeed.write(zero_job("zero3"), {})
-    config = {**json.loads(files[deepspeed.FILE]), **broken}
-    told = asked("light", DEEPSPEED, {"world": 16, "config": config}, tmp_path)
+@pytest.mark.parametrize("which", range(len(NOT_DEEPSPEED)))
+def test_deepspeed_refuses_a_broken_copy(told_by_deepspeed, which):
+    told = told_by_deepspeed[1][which]
     assert "error" in told, told
 
 
 ACCELERATE = """
 import json, sys
 from pathlib import Path
-given = json.loads(Path(sys.argv[1]).read_text())
-for name, text in given["files"].items():
-    Path(name).write_text(text)
-try:
-    from accelerate.commands.launch import launch_command_parser, _validate_launch_command
-    from accelerate.utils.launch import prepare_multi_gpu_env, prepare_deepspeed_cmd_env
-    args = launch_command_parser().parse_args(["--config_file", given["config"], "train.py"])
+import yaml
+from accelerate.commands.launch import launch_command_parser, _validate_launch_command
+from accelerate.utils.launch import prepare_multi_gpu_env, prepare_deepspeed_cmd_env
+def read(files, config):
+    for name, text in files.items():
+        Path(name).write_text(text)
+    args = launch_command_parser().parse_args(["--config_file", config, "train.py"])
     known = set(vars(args))
     args, defaults, _ = _validate_launch_command(args)
     args.deepspeed_fields_from_accelerate_config = ",".join(defaults.deepspeed_config or ())
     args.num_processes = int(args.num_processes)
     env = prepare_multi_gpu_env(args) if args.use_fsdp else prepare_deepspeed_cmd_env(args)[1]
-    import yaml
-    sections = [v for v in yaml.safe_load(given["files"][given["config"]]).values()
-                if isinstance(v, dict)]
-    told = {"processes": args.num_processes, "machines": args.num_machines,
+    sections = [v for v in yaml.safe_load(files[config]).values() if isinstance(v, dict)]
+    return {"processes": args.num_processes, "machines": args.num_machines,
             "ignored": sorted({k for s in sections for k in s} - known),
             "env": {k: v for k, v in env.items()
                     if k.startswith(("FSDP_", "ACCELERATE_", "PARALLELISM_"))}}
-except (Exception, SystemExit) as e:
-    told = {"error": f"{type(e).__name__}: {e}"}
+told = {}
+for name, question in json.loads(Path(sys.argv[1]).read_text()).items():
+    try:
+        told[name] = read(*question)
+    except (Exception, SystemExit) as e:
+        told[name] = {"error": f"{type(e).__name__}: {e}"}
 print(json.dumps(told))
 """
+NOT_ACCELERATE = {
+    "key": ("num_processes:", "num_proceses:"),
+    "kind": ("distributed_type: FSDP", "distributed_type: FSPD"),
+}
+IGNORED = ("fsdp_offload_params", "fsdp_ofload_params")
 
 
 def fsdp_job(**changes):
@@ -221,13 +238,28 @@ def fsdp_job(**changes):
     return recipe_job(layout=layout(**given))
 
 
-def launched_by_accelerate(files, config, folder):
-    return asked("light", ACCELERATE, {"files": files, "config": config}, folder)
+def fsdp_files(old="", new=""):
+    """The files of a plan, with another text in place of a part of the configuration."""
+    files, name = accelerate_config.write_fsdp(fsdp_job(), {}), accelerate_config.FSDP_FILE
+    assert old in files[name]
+    return {**files, name: files[name].replace(old, new)} if old else files
 
 
-def test_accelerate_reads_the_fsdp2_plan(tmp_path):
-    files = accelerate_config.write_fsdp(fsdp_job(), {})
-    told = launched_by_accelerate(files, accelerate_config.FSDP_FILE, tmp_path)
+@pytest.fixture(scope="module")
+def told_by_accelerate(tmp_path_factory):
+    """What Accelerate makes of each plan's files, and of broken copies; in one process."""
+    fsdp, zero = accelerate_config.FSDP_FILE, accelerate_config.DEEPSPEED_FILE
+    questions = {
+        "fsdp": (fsdp_files(), fsdp),
+        "deepspeed": (accelerate_config.write_deepspeed(zero_job("zero3"), {}), zero),
+        "ignored": (fsdp_files(*IGNORED), fsdp),
+        **{name: (fsdp_files(*change), fsdp) for name, change in NOT_ACCELERATE.items()},
+    }
+    return asked("light", ACCELERATE, questions, tmp_path_factory.mktemp("accelerate"))
+
+
+def test_accelerate_reads_the_fsdp2_plan(told_by_accelerate):
+    told = told_by_accelerate["fsdp"]
     assert (told["processes"], told["machines"], told["ignored"]) == (16, 2, [])
     wanted = {
         "FSDP_VERSION": "2", "FSDP_RESHARD_AFTER_FORWARD": "true", "FSDP_OFFLOAD_PARAMS": "false",
@@ -238,36 +270,24 @@ def test_accelerate_reads_the_fsdp2_plan(tmp_path):
     assert {name: told["env"].get(name) for name in wanted} == wanted
 
 
-def test_accelerate_reads_the_deepspeed_plan(tmp_path):
-    files = accelerate_config.write_deepspeed(zero_job("zero3"), {})
-    told = launched_by_accelerate(files, accelerate_config.DEEPSPEED_FILE, tmp_path)
+def test_accelerate_reads_the_deepspeed_plan(told_by_accelerate):
+    told = told_by_accelerate["deepspeed"]
     assert "error" not in told, told
     assert (told["processes"], told["machines"], told["ignored"]) == (16, 2, [])
     assert told["env"]["ACCELERATE_USE_DEEPSPEED"] == "true"
     assert told["env"]["ACCELERATE_DEEPSPEED_CONFIG_FILE"] == deepspeed.FILE
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [("num_processes:", "num_proceses:"), ("distributed_type: FSDP", "distributed_type: FSPD")],
-)
-def test_accelerate_refuses_a_broken_copy(tmp_path, old, new):
-    files = accelerate_config.write_fsdp(fsdp_job(), {})
-    name = accelerate_config.FSDP_FILE
-    files[name] = files[name].replace(old, new)
-    told = launched_by_accelerate(files, name, tmp_path)
-    assert "error" in told, told
+@pytest.mark.parametrize("name", NOT_ACCELERATE)
+def test_accelerate_refuses_a_broken_copy(told_by_accelerate, name):
+    assert "error" in told_by_accelerate[name], told_by_accelerate[name]
 
 
-def test_a_key_that_accelerate_only_ignores_is_noticed(tmp_path):
+def test_a_key_that_accelerate_only_ignores_is_noticed(told_by_accelerate):
     """Its loader takes a misspelt key inside fsdp_config; the comparison and our reader do not."""
-    files = accelerate_config.write_fsdp(fsdp_job(), {})
-    name = accelerate_config.FSDP_FILE
-    files[name] = files[name].replace("fsdp_offload_params", "fsdp_ofload_params")
-    told = launched_by_accelerate(files, name, tmp_path)
-    assert told["ignored"] == ["fsdp_ofload_params"]
+    assert told_by_accelerate["ignored"]["ignored"] == ["fsdp_ofload_params"]
     with pytest.raises(ValueError, match="fsdp_ofload_params"):
-        accelerate_config.read_fsdp(files)
+        accelerate_config.read_fsdp(fsdp_files(*IGNORED))
 
 
 # --- TorchTitan's own parser ---------------------------------------------------------------------

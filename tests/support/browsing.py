@@ -101,17 +101,23 @@ class User:
 
     def open(self, query: str = "") -> None:
         """Open the page at a link and wait for its answer."""
+        self.traffic.ended = 0
         self.page.goto(self.base_url + query)
-        self.settle()
+        self._settled(ended=1)
 
     def settle(self) -> None:
         """Wait until the page has drawn its answer, and nothing moves any more."""
         self.page.wait_for_timeout(300)  # a selection takes a moment to be sent
+        self._settled()
+
+    def _settled(self, *, ended: int = 0) -> None:
+        """Wait until so many runs of this connection have ended, and nothing moves any more."""
         until, quiet, length = time.monotonic() + SETTLE_S, 0, ""
         while quiet < 3:
             self.page.wait_for_function(IDLE, timeout=SETTLE_S * 1000)
             before, length = length, self.page.evaluate(LENGTH)
-            quiet = quiet + 1 if self.traffic.is_quiet() and length == before else 0
+            is_still = self.traffic.ended >= ended and self.traffic.is_quiet()
+            quiet = quiet + 1 if is_still and length == before else 0
             assert time.monotonic() < until, f"the page does not settle: {self.traffic}"
             self.page.wait_for_timeout(30)
         self.page.evaluate(TWO_FRAMES)

@@ -22,6 +22,7 @@ class Traffic:
     asked: bool = False  # for a run that has not begun, or where to put a file
     uploading: bool = False  # a file whose upload has not led to a run yet
     running: bool = False
+    ended: int = 0  # runs of this connection
 
     def watch(self, page: Page) -> None:
         """Read along from the next connection on."""
@@ -35,6 +36,7 @@ class Traffic:
 
     def _opened(self, socket: WebSocket) -> None:
         self.asked = self.uploading = self.running = False  # what was asked before is lost
+        self.ended = 0
         socket.on("framesent", self._sent)
         socket.on("framereceived", self._received)
 
@@ -54,3 +56,4 @@ class Traffic:
             self.asked = False
         if kind in ("new_session", "script_finished"):
             self.running = kind == "new_session"
+            self.ended += kind == "script_finished"

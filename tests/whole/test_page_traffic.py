@@ -67,6 +67,15 @@ def test_the_end_of_an_earlier_run_does_not_answer_a_later_edit(line):
     assert not line.traffic.is_quiet()
 
 
+def test_runs_are_counted_from_the_last_connection_on(line):
+    for ended in (1, 2):
+        line.hears("new_session")
+        line.hears("script_finished")
+        assert line.traffic.ended == ended
+    line.does["websocket"](line)
+    assert line.traffic.ended == 0
+
+
 def test_an_upload_is_answered_by_the_run_that_it_leads_to(line):
     line.chooses_a_file()
     assert not line.traffic.is_quiet()

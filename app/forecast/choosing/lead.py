@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.forecast.expected import total
-from app.forecast.plans import Row
 from app.forecast.points import total_at
+from app.forecast.rows.row import Row
 from app.forecast.search import Found
 from core.evidence.choice import chosen_correction
 from core.numeric import as_float

@@ -45,6 +45,12 @@ def of(priors):
     return {"throughput": throughput, "memory": memory}
 
 
+@pytest.fixture(scope="module")
+def fit_of(of, priors):
+    """The fit to all rows of each kind."""
+    return {kind: accuracy_fit._fit(sample, priors, kind) for kind, sample in of.items()}
+
+
 def table_of(entries, kind, sample, found):
     """What the fit would write."""
     return profiles(accuracy_fit._with(entries, kind, sample, found, TODAY))
@@ -159,32 +165,29 @@ class TestBlindness:
         assert here.sigma.tolist() == there.sigma.tolist()
 
     @KIND
-    def test_and_a_fit_with_it_does(self, of, priors, kind):
-        sample = of[kind]
-        slower = replace(sample, log_measured=sample.log_measured - 0.3)
-        assert accuracy_fit._fit(slower, priors, kind).value.tolist() != (
-            accuracy_fit._fit(sample, priors, kind).value.tolist()
-        )
+    def test_and_a_fit_with_it_does(self, of, priors, fit_of, kind):
+        slower = replace(of[kind], log_measured=of[kind].log_measured - 0.3)
+        found = accuracy_fit._fit(slower, priors, kind)
+        assert found.value.tolist() != fit_of[kind].value.tolist()
 
     @KIND
-    def test_a_fit_starts_at_the_priors_not_at_the_last_fit(self, of, priors, kind):
+    def test_a_fit_starts_at_the_priors_not_at_the_last_fit(self, of, fit_of, kind):
         """Every fitted value of the table moved within its bounds: the same result."""
         moved = [replace(e, value=0.5 * (e.low + e.high)) if e.fits == kind else e for e in TABLE]
         assert [e.value for e in moved] != [e.value for e in TABLE]
         again = [accuracy_fit.at_prior(e) for e in moved]
-        assert accuracy_fit._fit(of[kind], again, kind).value.tolist() == (
-            accuracy_fit._fit(of[kind], priors, kind).value.tolist()
-        )
+        found = accuracy_fit._fit(of[kind], again, kind)
+        assert found.value.tolist() == fit_of[kind].value.tolist()
 
 
 class TestWhatIsWritten:
     @KIND
-    def test_the_table_forecasts_what_the_fit_did(self, of, priors, kind):
+    def test_the_table_forecasts_what_the_fit_did(self, of, priors, fit_of, kind):
         """The fit moves columns of values, a forecast reads profiles by stack: one and the same,
         also for stacks whose value the table sets and does not fit. What a row says of its own
         weights and memory stands."""
         sample, parameters = of[kind], accuracy_fit._parameters(priors, kind)
-        found = accuracy_fit._fit(sample, priors, kind)
+        found = fit_of[kind]
         fitted = fit_columns.model(sample, priors, parameters, accuracy_fit.KINDS[kind])(
             found.value[None]
         )
@@ -222,8 +225,10 @@ class TestWhatIsWritten:
         )
 
     @KIND
-    def test_only_the_values_of_its_kind_change_and_stay_in_their_bounds(self, of, priors, kind):
-        found = accuracy_fit._fit(of[kind], priors, kind)
+    def test_only_the_values_of_its_kind_change_and_stay_in_their_bounds(
+        self, of, priors, fit_of, kind
+    ):
+        found = fit_of[kind]
         for old, new in zip(
             priors, accuracy_fit._with(priors, kind, of[kind], found, TODAY), strict=True
         ):
@@ -238,10 +243,10 @@ class TestWhatIsWritten:
             )  # fmt: skip
 
     @KIND
-    def test_a_fit_is_better_than_its_priors(self, of, priors, kind):
+    def test_a_fit_is_better_than_its_priors(self, of, priors, fit_of, kind):
         sample = of[kind]
         before = np.log(accuracy_fit.KINDS[kind](sample.columns)) - sample.log_measured
-        found = accuracy_fit._fit(sample, priors, kind)
+        found = fit_of[kind]
         model = fit_columns.model(
             sample, priors, accuracy_fit._parameters(priors, kind), accuracy_fit.KINDS[kind]
         )
@@ -250,6 +255,28 @@ class TestWhatIsWritten:
             assert np.average(how(after), weights=sample.weight) < np.average(
                 how(before), weights=sample.weight
             )
+
+
+@KIND
+def test_a_parameter_moves_no_row_but_those_that_it_is_said_to_act_on(of, priors, kind):
+    sample, parameters = of[kind], accuracy_fit._parameters(priors, kind)
+    of_values = fit_columns.model(sample, priors, parameters, accuracy_fit.KINDS[kind])
+    given = fit_columns.priors(parameters)
+    trials = given.value + np.diag(np.where(given.value < given.high, 1, -1) * 0.1 * given.sigma)
+    moved = of_values(trials) != of_values(given.value[None])
+    acts_on = fit_columns.acts_on(sample, parameters, others=2)
+    assert not np.any(moved & ~acts_on[:, :-2])
+    assert [bool(x) for x in acts_on[:, -1]] == [e.stack == GENERIC for e in parameters]
+    assert acts_on.mean() < 0.9
+
+
+def test_the_memory_rows_alone_are_those_of_both_samples(of, priors):
+    alone, beside = fit_columns.memory_sample(profiles(priors)), of["memory"]
+    for name in ("log_measured", "weight", "family", "publication", "group", "stack", "newest"):
+        assert getattr(alone, name).tolist() == getattr(beside, name).tolist(), name
+    assert alone.rows.tolist() == beside.rows.tolist()
+    bytes_of = accuracy_fit.KINDS["memory"]
+    assert bytes_of(alone.columns).tolist() == bytes_of(beside.columns).tolist()
 
 
 def test_repeats_of_one_configuration_weigh_one(of):

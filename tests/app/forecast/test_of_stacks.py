@@ -10,9 +10,11 @@ from app.forecast import answer as forecast_answer
 from app.forecast import resolve, search, stack_limits
 from app.forecast.machines import unpriced_machine
 from app.forecast.nearby import of_stacks
+from core.evidence.residual import learned
 from core.scenario import Scenario
 from core.search.best import is_sure
 from hardware.facts import accelerators
+from hardware.residuals.table import residuals
 
 AT_405B = {"model": "llama3.1-405b", "gpu": "h100", "num_gpus": "1024", "seq_len": "8192",
            "global_batch_size": "2048", "num_tokens": "15T", "cloud": "crusoe"}  # fmt: skip
@@ -50,6 +52,14 @@ def test_no_other_stack_of_405b_on_1024_h100_costs_less_than_the_recommended_one
     for stack in ("megatron-lm", "megatron-bridge", "maxtext", "torchtitan"):
         fixed = forecast_answer.answer(scenario_of({**AT_405B, "stack": stack}), top=1).plans
         assert all(chosen.expected_usd <= p.expected_usd * (1 + 1e-9) for p in fixed)
+
+
+def test_no_layout_is_shifted_so_far_that_a_hopeless_one_could_win():
+    """Weights of several runs may add up to more than one; that no shift does is so, not proven."""
+    runs = residuals()
+    for run_id in (None, runs.run_id):  # with what each run says of itself, and without
+        shift = learned(runs.traits, runs, run_id=run_id).shift
+        assert 0.1 < np.abs(shift).max() <= -np.log(of_stacks.HOPELESS) / 2
 
 
 @pytest.mark.parametrize("given", OPEN.values(), ids=list(OPEN))

@@ -111,18 +111,23 @@ class Watched:
             process.wait(30)
 
 
-def told_beside(folder: Path, steps: int, data: str, step: str = "") -> list[dict]:
-    """Every state that was told beside a run, once the run and the watcher have ended."""
-    run = Watched(folder / "watched", steps, data, step)
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory):
+    """A run with faults and a steady one, at once: both wait for their data most of the time."""
+    folder = tmp_path_factory.mktemp("watched")
+    faulty = Watched(folder / "faulty", FAULTY, WAITS % (EVERY_S, SLOW, SLOW_S) + KILLS, BROKEN)
+    steady = Watched(folder / "steady", HEALTHY, WAITS % (STEADY_S, HEALTHY, STEADY_S))
     try:
-        run.start()
-        return run.states()
+        faulty.start()
+        steady.start()
+        yield {"faulty": faulty, "steady": steady}
     finally:
-        run.end()
+        steady.end()
+        faulty.end()
 
 
-def test_the_end_is_known_from_a_tenth_of_the_steps_on(tmp_path):
-    states = told_beside(tmp_path, HEALTHY, WAITS % (STEADY_S, HEALTHY, STEADY_S))
+def test_the_end_is_known_from_a_tenth_of_the_steps_on(watched):
+    states = watched["steady"].states()
     last = states[-1]
     assert (last["done"], last["starts"]) == (True, 1)
     tenth = next(s for s in states if s["share"] >= 0.1)
@@ -131,9 +136,8 @@ def test_the_end_is_known_from_a_tenth_of_the_steps_on(tmp_path):
     assert not {a["kind"] for a in last["alerts"]} & {"slowing", "fault", "loss_not_finite"}
 
 
-def test_a_slow_down_a_killed_rank_and_a_loss_that_is_none_are_alerted_as_what_they_are(tmp_path):
-    faulty = WAITS % (EVERY_S, SLOW, SLOW_S) + KILLS
-    states = told_beside(tmp_path, FAULTY, faulty, BROKEN)
+def test_a_slow_down_a_killed_rank_and_a_loss_that_is_none_are_alerted_as_what_they_are(watched):
+    states = watched["faulty"].states()
     last = states[-1]
     alerts = {a["kind"]: a for a in last["alerts"]}
     slow = alerts["slowing"]

@@ -275,3 +275,25 @@ class TestWidths:
         scrambled = np.where(weight == 0, 50.0, residual)
         here = self.widths(residual, terms, weight)
         assert self.widths(scrambled, terms, weight).tolist() == here.tolist()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_parameters_that_move_no_row_together_share_a_trial_and_give_the_same_fit(seed):
+    """Two families, each with a rate of its own beside the common one: two trials, not three."""
+    work, source = rows(seed)[:, :2], np.arange(240) % NUM_SOURCES
+    second = np.arange(240) % 2 == 1
+
+    def model(trials):
+        rate = np.where(second, trials[:, 2:], trials[:, 1:2])
+        counted.append(len(trials))
+        return np.log(work[:, 0] / trials[:, :1] + work[:, 1] / rate)
+
+    counted = []
+    measured = model(TRUE[None])[0] + np.random.default_rng(seed).normal(0, 0.03, 240)
+    alone = fitted(model, measured, source)
+    one_by_one, counted = sum(counted), []
+    acts_on = np.array([np.ones(240, dtype=bool), ~second, second])
+    found = fitted(model, measured, source, acts_on=acts_on)
+    assert found.value.tolist() == alone.value.tolist()
+    assert found.sigma.tolist() == alone.sigma.tolist()
+    assert sum(counted) == one_by_one - 1 - found.iterations  # it saves a trial of each step

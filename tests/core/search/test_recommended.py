@@ -66,3 +66,13 @@ def test_a_deadline_is_held_with_confidence_or_missed_by_the_least(chances, row)
     )  # fmt: skip
     assert found.row == row
     assert found.empty == (() if max(chances) > 0.9 else ("deadline",))
+
+
+@pytest.mark.parametrize("by", ["usd", "time"])
+def test_a_shortfall_that_is_not_known_passes_no_gate(by):
+    """Nothing has a price: what a budget allows is not known of any row."""
+    nan = np.full(2, np.nan)
+    found = recommended(
+        usd=nan, hours=np.array([2.0, 1.0]), complexity=np.zeros(2), gates={"budget": nan}, by=by
+    )
+    assert (found.row, found.empty, found.failed) == (1, ("budget",), ("budget",))

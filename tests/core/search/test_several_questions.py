@@ -12,6 +12,7 @@ from core.layout.layouts import Choices
 from core.layout.workload import Workload
 from core.memory.memory import live_bytes
 from core.memory.offload import host_bytes
+from core.search import fastest
 from core.search.asked import OF_TIME, Asked, Together, twins
 from core.search.best import Job
 from core.search.search import best_layouts, best_of_each
@@ -91,6 +92,31 @@ def test_questions_asked_together_have_their_own_answers(monkeypatch, model, row
         [[]] * len(asked)
     )
     assert sum(len(b.job) for b in together) > len(jobs)
+
+
+def test_units_are_held_for_no_more_questions_than_there_is_room_for(monkeypatch):
+    """Twins share their candidates, but each has bounds of its own."""
+    held = []
+
+    def examples(code, num):
+        held.append(num)
+        return in_fastest(code, num)
+
+    in_fastest = fastest._examples
+    monkeypatch.setattr(fastest, "_examples", examples)
+    monkeypatch.setattr("core.search.space.ROWS_AT_ONCE", 1)  # every GPU count on its own
+    first, *_, last = asked_about(LLAMA_8B)
+    jobs, found = [*JOBS, Job(cluster=SMALL, num_gpus=16)], []
+    best_of_each([first], jobs)
+    room = max(held)  # of all counts of one question
+    monkeypatch.setattr("core.search.search.UNITS_AT_ONCE", room)
+    for asked in ([first], [first, last]):
+        held.clear()
+        best_of_each(asked, jobs)
+        found.append((len(held), max(held)))
+    (alone, _), (together, most) = found
+    assert together > alone
+    assert most < 2 * room
 
 
 def test_counts_staged_together_are_those_of_each(monkeypatch):

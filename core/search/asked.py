@@ -18,7 +18,9 @@ from core.search.columns import Ints
 OF_TIME = frozenset(
     {
         "flash2", "eager_norms", "cuda_graphs", "async_tp",
-        "overlaps_gradients", "overlaps_weights", "broadcasts_weights", "software_year",
+        "overlaps_gradients", "overlaps_weights", "broadcasts_weights", "reduces_to_owners",
+        "all_reduces_gradients", "splits_projections", "fp32_norms", "fuses_gradient_sums",
+        "loss_bytes", "software_year",
         "host_slowdown", "overlaps_experts", "deduplicates", "splits_expert_biases",
     }
 )  # fmt: skip

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from app.accuracy.run_features import (
     DTYPE_BYTES,
+    OFF,
     XLA,
     features,
     recompute_of,
@@ -235,10 +236,12 @@ def _row(of: Read, inputs: RunInputs, i: int, profiles: Mapping[str, Efficiency]
         inputs, i, facts, work, cluster, eff, sharding, xla=stack.family == XLA
     )
     layout["reshard"] = float(not stays)
+    if habit(stack, "sequence_parallel", year_of(inputs, i)) == OFF:
+        layout["sequence_parallel"] = 0.0
     recompute = recompute_of(inputs, i, experts=bool(is_moe(facts.transformer)))
-    habit = stack.recompute.split()
+    usual = stack.recompute.split()
     stated = recompute in RECOMPUTE
-    recomputes = (recompute,) if stated else tuple(h for h in habit if h in RECOMPUTE)
+    recomputes = (recompute,) if stated else tuple(h for h in usual if h in RECOMPUTE)
     multi_node = float(inputs.num_gpus[i]) > float(np.asarray(cluster.gpus_per_node))
     unknown = [
         not stated,

@@ -38,13 +38,14 @@ NEW_KERNELS = "2022-06"
 NATIVE_KERNELS = "2026-01"  # PyTorch itself has Hopper and Blackwell kernels from here on
 CHUNKED_TUNING = "2025-01"  # software for fine-tuning computes the loss in pieces from here on
 XLA = "xla"  # its compiler fuses what follows the scores, whatever the kernel is called
-ON = "1"
+ON, OFF = "1", "0"
 GRAPHS = {"none": 0.0, "partial": 0.5, "full": 1.0}
 # Attention kernels: whether the score matrix is written out, and whether newer ones exist.
 UNFUSED = ("eager",)
 BLOCKWISE = ("jax_flash",)  # FlashAttention's blocks in plain JAX
-FLASH2 = ("sdpa", "fa1", "fa2", "xformers")
-OLD_KERNELS = ("fa1", "fa2", "xformers")  # at any date: a run that names them has no newer ones
+FLASH2 = ("sdpa", "fa1", "fa2", "xformers", "pallas_flash")
+# At any date: a run that names one has no newer.
+OLD_KERNELS = ("fa1", "fa2", "xformers", "pallas_flash")
 BEST = ("fa3", "fa4", "cudnn", "splash", "nki", "gaudi_fused")
 # A loss of 16-bit logits holds them, their log-softmax and the gradient of each (pytorch/pytorch@
 # 0321fa774: aten/src/ATen/native/LossNLL.cpp), where software that does not say so holds fp32.
@@ -98,7 +99,7 @@ def features(
     """The fields of `Workload` that follow from the software of a run. `in_rack`: the fast links of
     its machine join several nodes."""
     year = year_of(inputs, i)
-    kernel = str(inputs.attention_kernel[i])
+    kernel = word(inputs, i, "attention_kernel", (*UNFUSED, *FLASH2, *BEST), stack)
     loss = word(inputs, i, "loss_kernel", LOSSES, stack)
     sends = word(inputs, i, "moe_dispatcher", (*ONCE_PER_NODE, *EVERY_COPY), stack)
     if in_rack and not sends:
@@ -134,20 +135,30 @@ def features(
         "logit_bytes": SIXTEEN_BIT_LOGITS
         if loss == SIXTEEN_BIT
         else float(habit(stack, "held_logits_bytes", year) or nan),
+        "loss_bytes": float(habit(stack, "loss_bytes", year) or nan),
         "cuda_graphs": GRAPHS.get(str(inputs.cuda_graphs[i]), 0.0),
         "async_tp": _flag(inputs.tp_overlap[i], bool(is_since(year, stack.async_tp_since))),
         "stages_by_cost": habit(stack, "stages_by_cost", year) == ON,
+        "splits_projections": habit(stack, "splits_projections", year) == ON,
         "keeps_gathered_inputs": habit(stack, "keeps_gathered_inputs", year) == ON,
         "overlaps_gradients": _flag(
-            inputs.grad_overlap[i], bool(is_since(year, stack.gradient_overlap_since))
+            inputs.grad_overlap[i],
+            bool(is_since(year, stack.gradient_overlap_since))
+            and habit(stack, "gradient_overlap", year) != OFF,
         ),
         "deduplicates": sends in ONCE_PER_NODE,
+        "all_reduces_gradients": habit(stack, "all_reduces_gradients", year) == ON,
+        "fuses_gradient_sums": habit(stack, "fuses_gradient_sums", year) == ON,
+        "fp32_norms": habit(stack, "fp32_norms", year) == ON,
         "sums_whole_gradients": _sums_whole(inputs, i, stack),
-        "overlaps_weights": _flag(inputs.param_overlap[i], True),
+        "overlaps_weights": _flag(
+            inputs.param_overlap[i], habit(stack, "weights_overlap", year) != OFF
+        ),
         "gathers_by_matrix": habit(stack, "gathers_by_matrix", year) == ON,
         "reduces_as_held": str(inputs.grad_dtype[i]) in DTYPE_BYTES
         or habit(stack, "reduces_as_held", year) == ON,
         "broadcasts_weights": habit(stack, "broadcasts_weights", year) == ON,
+        "reduces_to_owners": habit(stack, "reduces_to_owners", year) == ON,
         "indexes_expert_biases": habit(stack, "indexes_expert_biases", year) == ON,
         "routes_group": float(habit(stack, "routes_group", year) or SHARE),
         "permutes_by_kernel": habit(stack, "permutes_by_kernel", year) == ON,

@@ -18,9 +18,10 @@ from core.search.columns import Ints
 OF_TIME = frozenset(
     {
         "flash2", "eager_norms", "cuda_graphs", "async_tp",
-        "overlaps_gradients", "overlaps_weights", "reduces_as_held", "broadcasts_weights",
-        "software_year", "host_slowdown", "overlaps_experts", "deduplicates",
-        "splits_expert_biases",
+        "overlaps_gradients", "overlaps_weights", "broadcasts_weights", "reduces_to_owners",
+        "all_reduces_gradients", "splits_projections", "fp32_norms", "fuses_gradient_sums",
+        "loss_bytes", "software_year", "reduces_as_held",
+        "host_slowdown", "overlaps_experts", "deduplicates", "splits_expert_biases",
         "permutes_by_kernel", "indexes_expert_biases",
     }
 )  # fmt: skip

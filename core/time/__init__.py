@@ -14,6 +14,7 @@ links            links of a cluster as a group of ranks uses them: rates, hops,
 measured_shapes  corrections of the predicted rate of matmuls, by shape, from a few
                  measured shapes
 message_curve    time of a message against its size, from measured points
+one_by_one       collectives that some software runs for one tensor after the other
 overlap          communication hidden behind computation, and the slowdown of both
                  meanwhile
 repeated         what recompute repeats of a forward pass, and of its collectives

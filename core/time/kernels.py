@@ -51,6 +51,13 @@ KERNEL_PERMUTATION = (4 + 4) / (2 * (1 + BACKWARD_BYTES))
 #           less 8
 EAGER_NORM = (36.0 - 4.0, 68.0 - 8.0)
 EAGER_ROTATION = (20.0 - 4.0, 30.0 - 8.0)
+# A norm that reads an fp32 copy of its input, bytes of each element beyond those of one kernel in
+# 16 bits: cast 2+4, read 2 more; gradient: reads and writes 2 more, cast 4+2. Where nothing else is
+# computed again, the norms and the sums before them are (InternLM/InternEvo@91480c5:
+# internlm/model/modeling_internlm.py, dropout_selective_checkpoint): cast 2+4, norm 4+2, and the
+# sum of one of two norms 4+2.
+FP32_NORM = (8.0, 10.0)
+REPEATED_NORM = 6.0 + 6.0 + 6.0 / 2
 # Kernels of a layer's forward pass (the same file): 7 matrices, attention, an activation and its
 # product, 2 sums, 5 copies of queries, keys, values and output; beside them 2 norms of 8 and 2
 # rotations of 5, or 2 norms and one rotation of one kernel each.
@@ -151,6 +158,16 @@ def eager_bytes_per_token(
         np.where(model.gated_mlp, EAGER_NORM[0] * norms + EAGER_ROTATION[0] * turned, 0.0),
         np.where(model.gated_mlp, EAGER_NORM[1] * norms + EAGER_ROTATION[1] * turned, 0.0),
     )
+
+
+def fp32_norm_bytes_per_token(
+    model: Transformer, *, outside: Numeric, again: Numeric
+) -> tuple[Numeric, Numeric]:
+    """Bytes, forward and backward, that norms of an fp32 copy move beyond the count above, per
+    layer. `outside` ranks divide them; `again`: the share that is computed once more."""
+    norms = np.multiply(model.norms_per_layer, model.hidden_size) / outside
+    back = FP32_NORM[1] + np.multiply(again, REPEATED_NORM)
+    return FP32_NORM[0] * norms, back * norms
 
 
 def launches(model: Transformer, *, eager: Numeric) -> Numeric:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.layout.layouts import Layouts
+from core.layout.layouts import RECOMPUTE, Layouts
 from core.layout.packing import attended_length
 from core.layout.precision import matmul_speedup
-from core.layout.sharding import held_gradient_bytes
+from core.layout.sharding import column, held_gradient_bytes
 from core.layout.workload import Workload, adapter_passes, buffered_load, expert_load, group_routing
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
@@ -286,7 +286,7 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
         multiprocessors=cluster.multiprocessors,
         onchip=eff.onchip,
     )
-    eager_in, eager_back = _eager_bytes(work, outside=parallel, tp=lay.tp)
+    eager_in, eager_back = _more_of_norms(work, lay, outside=parallel)
     # Half of the passes over scores are those of matmuls, which no issue slots bind.
     blocks = _runs_by_blocks(work, cluster) * kernels.score_blocks_bytes_per_token(m, attended)
     blocks = blocks / lay.tp
@@ -310,7 +310,9 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
     # them and writes their gradient in backward: 6 bytes, one pass of logits_bytes.
     passes = np.where(work.compiled_loss, 1.0, np.where(work.chunked_loss, 2.0, 3.0))
     ranks = np.where(work.whole_logits, 1.0, lay.tp)
-    loss = eff.logits_bytes * passes * np.multiply(tokens, m.vocab_size) / ranks / rate.bytes_per_s
+    other = np.isnan(work.loss_bytes) | work.compiled_loss | work.chunked_loss
+    loss = np.where(other, eff.logits_bytes * passes, work.loss_bytes)
+    loss = loss * np.multiply(tokens, m.vocab_size) / ranks / rate.bytes_per_s
     return LayerSeconds(
         matmul_forward=matmul,
         matmul_backward=matmul_backward,
@@ -351,12 +353,15 @@ def _summed_gradient_s(
     work: Workload, lay: Layouts, *, weights: Numeric, bytes_per_s: Numeric
 ) -> Numeric:
     """Seconds in which the gradients of a micro-batch are added to the sum of the ones before,
-    beyond the 16-bit output of their matmuls: the sum is read and written, by the matmul itself
-    (Megatron-LM: gradient_accumulation_fusion) or after it. The first one has nothing to add to,
-    and a frozen weight no gradient."""
+    beyond the 16-bit output of their matmuls: the sum is read and written by the matmul in place
+    of it (Megatron-LM: gradient_accumulation_fusion), or after it, which writes and reads the
+    output, too. The first one has nothing to add to, and a frozen weight no gradient. Sharded
+    gradients are reduced first: what their copies move is taken for that of the fused sum."""
     kept = held_gradient_bytes(strategy=lay.strategy, gradient_bytes=work.gradient_bytes)
     later = 1 - 1 / np.maximum(np.asarray(lay.num_microbatches, dtype=float), 1.0)
-    moved = np.where(work.adapters, 0.0, (2.0 * kept - 2.0) * later)
+    whole = column(lay.strategy, "shards_gradients") == 0
+    apart = np.where(whole & ~np.asarray(work.fuses_gradient_sums), 4.0, 0.0)
+    moved = np.where(work.adapters, 0.0, (2.0 * kept - 2.0 + apart) * later)
     return moved * weights / bytes_per_s
 
 
@@ -371,10 +376,24 @@ def _adapter_bytes(work: Workload, lay: Layouts, eff: Efficiency) -> tuple[Numer
     return left * forward, left * backward
 
 
-def _eager_bytes(work: Workload, *, outside: Numeric, tp: Numeric) -> tuple[Numeric, Numeric]:
-    """The same of norms and rotation that no kernel and no compiler fuses."""
-    if not np.any(work.eager_norms):
-        return 0.0, 0.0
-    forward, backward = kernels.eager_bytes_per_token(work.model, outside=outside, tp=tp)
-    eager = np.where(work.eager_norms, np.where(work.compiled, 0.0, 1.0), 0.0)
-    return eager * forward, eager * backward
+def _more_of_norms(work: Workload, lay: Layouts, *, outside: Numeric) -> tuple[Numeric, Numeric]:
+    """Bytes per layer and token, forward and backward, that norms and rotation move beyond one
+    16-bit kernel each, where no compiler fuses them: those of every operator, or of fp32 copies."""
+    plain = np.where(work.compiled, 0.0, 1.0)
+    forward: Numeric = 0.0
+    backward: Numeric = 0.0
+    if np.any(work.eager_norms):
+        both = kernels.eager_bytes_per_token(work.model, outside=outside, tp=lay.tp)
+        eager = plain * np.asarray(work.eager_norms)
+        forward, backward = eager * both[0], eager * both[1]
+    if np.any(work.fp32_norms):
+        # Layers of which nothing else is computed again.
+        kept = np.where(
+            np.equal(lay.recompute, RECOMPUTE.index("full")),
+            1.0 - np.asarray(work.recomputed_layers),
+            np.equal(lay.recompute, RECOMPUTE.index("none")),
+        )
+        both = kernels.fp32_norm_bytes_per_token(work.model, outside=outside, again=kept)
+        copied = plain * np.asarray(work.fp32_norms)
+        forward, backward = forward + copied * both[0], backward + copied * both[1]
+    return forward, backward

@@ -34,7 +34,7 @@ from core.model.transformer import (
     num_moe_layers,
 )
 from core.numeric import Numeric
-from core.time import kernels, traffic
+from core.time import kernels, one_by_one, traffic
 from core.time.layer import LayerSeconds, layer_seconds
 from core.time.overlap import exposed_s, hidden_s
 from core.time.repeated import (
@@ -190,7 +190,8 @@ def _inside_layer(
     return _InsideLayer(
         tp=np.where(work.async_tp, eff.tp_exposed, 1.0)
         * traffic.tensor_parallel_s(work, lay, cluster, eff)
-        * (1 + tp_again / 2),
+        * (1 + tp_again / 2)
+        + one_by_one.split_projections_s(work, lay, cluster, eff),
         cp=cp,
         ep=traffic.expert_parallel_exposed_s(work, lay, cluster, eff) * (1 + ep_again / 2),
         cp_hidden=cp_hidden,
@@ -227,6 +228,8 @@ def _data_parallel(
     back = traffic.updated_weights_s(work, lay, cluster, eff, params, latency_s=latency_s)
     gradients, hidden_gradients = _overlapped(
         traffic.gradient_s(*of, as_held, latency_s=latency_s)
+        * one_by_one.gradient_passes(work, lay)
+        + one_by_one.owners_s(work, lay, cluster, eff, params)
         + traffic.replica_s(*of)
         + np.where(work.overlaps_weights, back, 0.0),
         np.where(zero2, m, _hiding_microbatches(lay)) * free_s - hidden / eff.overlap_window,

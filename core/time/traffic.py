@@ -25,6 +25,7 @@ from core.machine.efficiency import Efficiency
 from core.memory.memory import sums_whole_gradients, tokens_per_rank
 from core.memory.stage_params import StageParams
 from core.model.transformer import (
+    Transformer,
     attention_output_size,
     attention_share,
     is_mla,
@@ -45,13 +46,12 @@ INPUTS_IN_8_BITS = 7 / 8
 PORTS = 8  # network ports of the machine of `fill_bytes`: each buffers its share [A24]
 
 
-def tensor_parallel_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
-    """Seconds per layer (mean) and micro-batch, forward and backward: as much as 4 all-reduces.
-    [K23]
+def activations_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
+    """Seconds of one all-reduce of a layer's activations over tensor-parallel ranks, or of a gather
+    and a scatter of them.
 
-    Two of them are the MLP's; routed experts that are not divided (etp 1) need none. A step of a
-    ring buffers some bytes before it sends on. Gathers and scatters of sequence parallelism gain
-    nothing from switches that add up.
+    A step of a ring buffers some bytes before it sends on. Gathers and scatters of sequence
+    parallelism gain nothing from switches that add up.
     """
     rate, _, latency = links.group(cluster, eff, lay, ranks=lay.tp, stride=1.0)
     size = 2.0 * tokens_per_rank(work, lay) * work.model.hidden_size
@@ -66,15 +66,26 @@ def tensor_parallel_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Effic
         added = links.in_switch_s(cluster, eff, lay, size_bytes=size, ranks=lay.tp, stride=1.0)
         whole = np.minimum(ring, added)
         one = np.where(np.asarray(lay.sequence_parallel) > 0, ring, whole)
-    model = work.model
+    return np.where(np.asarray(lay.tp) > 1, one, 0.0)
+
+
+def divided_layers(model: Transformer, lay: Layouts) -> tuple[Numeric, Numeric]:
+    """Shares of the layers whose mixer, and whose MLP, tensor parallelism divides. Routed experts
+    that are not divided (etp 1) need no traffic."""
     cut = (np.asarray(lay.etp) > 1) | (np.asarray(model.num_shared_experts) > 0)
     with_mlp = num_dense_mlp_layers(model) + num_moe_layers(model) * cut
-    share = with_mlp / np.maximum(model.num_layers, 1.0)
-    mixers = num_mixer_layers(model) / np.maximum(model.num_layers, 1.0)
-    # As many all-reduces as experts take a token.
-    summed = np.where(sums_routed_gradients(work, etp=lay.etp), model.experts_per_token, 0.0)
-    routed = summed * num_moe_layers(model) / np.maximum(model.num_layers, 1.0) * ring
-    return np.where(np.asarray(lay.tp) > 1, 2 * (mixers + share) * one + routed, 0.0)
+    layers = np.maximum(model.num_layers, 1.0)
+    return num_mixer_layers(model) / layers, with_mlp / layers
+
+
+def tensor_parallel_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
+    """Seconds per layer (mean) and micro-batch, forward and backward: as much as 4 all-reduces,
+    two of them the MLP's [K23], and where their gradients are summed as many more as experts take
+    a token."""
+    mixers, mlps = divided_layers(work.model, lay)
+    summed = np.where(sums_routed_gradients(work, etp=lay.etp), work.model.experts_per_token, 0.0)
+    routed = summed * num_moe_layers(work.model) / np.maximum(work.model.num_layers, 1.0)
+    return (2 * (mixers + mlps) + routed) * activations_s(work, lay, cluster, eff)
 
 
 def context_parallel_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
@@ -208,7 +219,7 @@ def _ring_latency_s(lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
     return (ranks - 1) * latency
 
 
-def _reduced_bytes(
+def reduced_bytes(
     lay: Layouts, trained: Numeric, gradient_bytes: Numeric, as_held: Bools = False
 ) -> Numeric:
     """Bytes per parameter in which gradients are reduced, frozen parameters counted as none."""
@@ -228,7 +239,7 @@ def buckets_latency_s(
     as_held: Bools = False,
 ) -> Numeric:
     """Latency of all buckets of gradients, and of the weights that they update."""
-    reduced = _reduced_bytes(lay, trained, gradient_bytes, as_held)
+    reduced = reduced_bytes(lay, trained, gradient_bytes, as_held)
     buckets = np.maximum(np.ceil(params.dense * reduced / eff.bucket_bytes), 1.0)
     return buckets * _ring_latency_s(lay, cluster, eff)
 
@@ -250,14 +261,14 @@ def gradient_s(
     ZeRO-2 keeps shards of gradients only, so it scatters them after every micro-batch. `latency_s`
     is that of `buckets_latency_s`.
     """
-    reduced = _reduced_bytes(lay, trained, gradient_bytes, as_held)
+    reduced = reduced_bytes(lay, trained, gradient_bytes, as_held)
     half = _over_copies_s(lay, cluster, eff, params, reduced) + latency_s
     times = np.where(
         column(lay.strategy, "shards_gradients") > 0, np.maximum(lay.num_microbatches, 1.0), 1.0
     )
     ring = (times + (column(lay.strategy, "shards_optimizer") == 0)) * half
     added = _added_by_switches_s(lay, cluster, eff, params, reduced)
-    return np.where(_whole_and_shared(lay), np.minimum(ring, added), 0.0)
+    return np.where(whole_and_shared(lay), np.minimum(ring, added), 0.0)
 
 
 def updated_weights_s(
@@ -285,10 +296,10 @@ def updated_weights_s(
         fill_s = (ranks / local - 1) * eff.fill_bytes / PORTS / port
         gather = gather + np.where(work.broadcasts_weights, np.minimum(ranks, tensors) * fill_s, 0)
     owned = column(lay.strategy, "shards_optimizer") > 0
-    return np.where(_whole_and_shared(lay) & owned, gather, 0.0)
+    return np.where(whole_and_shared(lay) & owned, gather, 0.0)
 
 
-def _whole_and_shared(lay: Layouts) -> Bools:
+def whole_and_shared(lay: Layouts) -> Bools:
     """Whether ranks hold copies of whole weights."""
     whole = column(lay.strategy, "shards_parameters") == 0
     return whole & (np.multiply(np.multiply(lay.dp_shard, lay.dp_replicate), lay.cp) > 1)
@@ -311,7 +322,7 @@ def gather_s(
     `scatters`: its gradients stay where they are until a later micro-batch."""
     # A quantised base is sent in its quantised form.
     weights = np.minimum(column(lay.strategy, "gathered_bytes"), frozen_bytes)
-    gradients = _reduced_bytes(lay, trained, gradient_bytes)
+    gradients = reduced_bytes(lay, trained, gradient_bytes)
     # Gathered once where the weights stay: in a pipeline, or without resharding. ZeRO++ gathers
     # its second copy for backward inside the node.
     stays = (np.asarray(lay.pp) > 1) | (np.asarray(lay.reshard) == 0)

@@ -53,6 +53,6 @@ def runs_eagerly(stack: Stack, year: float, *, tunes: bool, said: str = "", loss
         return said == EAGER
     if loss == LINEAR_LOSS:
         return False
-    if stack.name == GENERIC:
+    if stack.name == GENERIC and not stack.software:
         return tunes and stack.family in MAY_RUN_TRANSFORMERS
     return habit(stack, "norm_kernels", year) == EAGER

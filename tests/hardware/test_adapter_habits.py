@@ -95,7 +95,8 @@ def test_unnamed_software_for_fine_tuning_runs_as_transformers_does(sharding, tu
 def test_software_with_a_name_runs_its_own_kernels():
     of = partial(runs_eagerly, year=2025.0, tunes=True)
     assert of(stacks()["trl"])
-    assert not of(stacks()["torchtune"])
+    assert of(stacks()["torchtune"])  # modules of its own, operator by operator
+    assert not of(stacks()["torchtitan"])
     assert not of(stacks()["unsloth"])
     tpu = software_of("", vendor="google", task="lora", sharding="fsdp2", divided=False).stack
     assert not of(tpu)

@@ -114,3 +114,31 @@ def test_what_is_built_on_megatron_core_adds_biases_of_experts_as_it_does() -> N
     run = {"vendor": "nvidia", "task": "pretrain", "sharding": "zero1", "divided": True}
     assert habit(software_of("", **run).stack, "splits_expert_biases", NOW) == "1"
     assert habit(stacks()["torchtitan"], "splits_expert_biases", NOW) == ""
+
+
+def test_software_built_on_no_stack_has_its_habits_and_generic_fractions() -> None:
+    run = {"vendor": "nvidia", "task": "pretrain", "sharding": "zero2", "divided": True}
+    found = software_of("PaddleNLP", **run)
+    assert found.profile == found.stack.name == "generic"
+    for quantity in ("splits_projections", "reduces_to_owners", "broadcasts_weights"):
+        assert habit(found.stack, quantity, NOW) == "1"
+        assert habit(software_of("", **run).stack, quantity, NOW) == ""
+    for quantity in ("sequence_parallel", "gradient_overlap", "weights_overlap"):
+        assert habit(found.stack, quantity, NOW) == "0"
+
+
+@pytest.mark.parametrize(
+    ("name", "fuses"),
+    [("megatron-lm", True), ("nemo", True), ("maxtext", True), ("torchtitan", False),
+     ("internevo", False), ("megatron-deepspeed", False), ("gpt-neox", False), ("nanotron", False)],
+)  # fmt: skip
+def test_whose_matmuls_add_to_the_sum_of_gradients(name: str, fuses: bool) -> None:
+    assert (habit(stacks()[name], "fuses_gradient_sums", NOW) == "1") is fuses
+
+
+def test_torch_xla_runs_the_first_attention_kernel_of_tpus() -> None:
+    for name in ("torchprime", "torch_xla"):
+        found = built_on(name)
+        assert found is not None
+        assert habit(found, "attention_kernel", NOW) == "pallas_flash"
+    assert habit(stacks()["maxtext"], "attention_kernel", NOW) == ""

@@ -172,6 +172,27 @@ def test_an_attention_kernel_that_is_named_is_the_one_that_runs(date):
     assert sdpa == pytest.approx(old if date < "2026" else new)
 
 
+def test_the_first_attention_kernel_of_tpus_is_slower_than_splash_attention():
+    """AI-Hypercomputer/torchprime pull request 145: 5.95 s in place of 4.45 s a step in MaxText."""
+    one = row("torchprime-llama3.1-8b-fsdp4-splash")
+    splash, habitual, named = (
+        predict(edited(one, attention_kernel=k), MODELS).tokens_per_s_per_gpu_p50[0]
+        for k in ("splash", "", "pallas_flash")
+    )
+    assert habitual == named
+    assert 1.1 < splash / named < 1.4
+
+
+def test_tensor_parallelism_divides_norms_only_where_software_divides_the_sequence():
+    """InternLM/InternEvo@91480c5: sequence_parallel is off by default."""
+    one = row("internevo-7b-tp2-z4-8g")
+    divides = {}
+    for name in ("internevo", "PaddleNLP", "nemo"):
+        found, _, _ = columns(edited(one, framework=name), MODELS)
+        divides[name] = float(found.layouts.sequence_parallel[0])
+    assert divides == {"internevo": 0, "PaddleNLP": 0, "nemo": 1}
+
+
 def test_a_compiled_loss_that_a_row_states_is_one_whatever_its_stack():
     one = row("gptzoo-h100-80gb-sxm-gpt2-124m-mb64")  # a stack without a name, half of it logits
     plain, stated = (

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from core.layout.precision import PRECISIONS
 from core.model.adapter_passes import KINDS, AdapterPasses, moved_bytes_per_token
-from core.model.transformer import num_moe_layers
+from core.model.transformer import layer_params, num_moe_layers
 from core.time import kernels
 from core.time.layer import MEASURED_YEARS, decimal_year, layer_seconds, rates, software_factor
 from hardware.facts import accelerator
@@ -363,3 +363,49 @@ def test_later_micro_batches_add_their_gradients_to_a_sum():
     more = float(later.memory_bound_backward - first.memory_bound_backward)
     assert more == pytest.approx(3 / 4 * 6 * 6.98e9 / 32 / CLUSTER.memory_bytes_per_s, rel=0.01)
     assert later.matmul_backward == first.matmul_backward
+
+
+class TestWhatSoftwareMovesBesides:
+    """Bytes that software moves beyond the count of fused 16-bit operators."""
+
+    @staticmethod
+    def bytes_moved(part, **work):
+        found = layer(**work)[part] - layer()[part]
+        return found * CLUSTER.memory_bytes_per_s
+
+    def test_a_norm_of_an_fp32_copy_moves_the_copy(self):
+        """InternEvo: cast 2+4 and 2 more to read; gradient 2+2 more and a cast 4+2."""
+        norms = 2 * LLAMA_8B.hidden_size * 4096
+        assert self.bytes_moved("memory_bound_forward", fp32_norms=True) == pytest.approx(8 * norms)
+
+    @pytest.mark.parametrize(("recompute", "each"), [("none", 10 + 15), ("full", 10)])
+    def test_it_runs_again_where_nothing_else_does(self, recompute, each):
+        lay, norms = layout(recompute=recompute), 2 * LLAMA_8B.hidden_size * 4096
+        more, less = (layer(lay=lay, fp32_norms=f)["memory_bound_backward"] for f in (True, False))
+        assert (more - less) * CLUSTER.memory_bytes_per_s == pytest.approx(each * norms)
+
+    def test_a_compiler_fuses_such_norms(self):
+        for part in ("memory_bound_forward", "memory_bound_backward"):
+            fused, plain = (layer(compiled=True, fp32_norms=f)[part] for f in (True, False))
+            assert fused == plain
+
+    @pytest.mark.parametrize(
+        ("strategy", "m", "more"),
+        [("zero1", 4, 3), ("ddp", 2, 1), ("zero1", 1, 0), ("zero2", 4, 0)],
+    )
+    def test_a_sum_after_its_matmul_writes_and_reads_the_gradient(self, strategy, m, more):
+        """2 bytes written and 2 read, in each micro-batch but the first; sharded ones go first."""
+        lay = layout(strategy=strategy, num_microbatches=m)
+        after, fused = (
+            layer(lay=lay, fuses_gradient_sums=f)["memory_bound_backward"] for f in (False, True)
+        )
+        weights = layer_params(LLAMA_8B) / LLAMA_8B.num_layers
+        moved = (after - fused) * m * CLUSTER.memory_bytes_per_s
+        assert moved == pytest.approx(4 * more * weights, rel=1e-6)
+
+    def test_a_loss_of_many_kernels_moves_what_they_move(self):
+        logits = 4096 * LLAMA_8B.vocab_size
+        more = (52 - 3 * IDEAL.logits_bytes) * logits
+        assert self.bytes_moved("head", loss_bytes=52.0) == pytest.approx(more)
+        for kind in ({"compiled_loss": True}, {"chunked_loss": True}):
+            assert layer(loss_bytes=52.0, **kind)["head"] == layer(**kind)["head"]

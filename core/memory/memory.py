@@ -206,9 +206,7 @@ def one_layer(work: Workload, lay: Layouts, eff: Efficiency) -> LayerKept:
         tp=lay.tp,
         sequence_parallel=lay.sequence_parallel,
         recompute=lay.recompute,
-        selective_kept=np.where(
-            np.isnan(work.kept_by_policy), eff.selective_kept, work.kept_by_policy
-        ),
+        selective_kept=selective_kept(work, eff),
         copies=kept_copies(work, eff),
         kept_scores_of=np.where(work.unfused_attention, work.seq_len, 0.0),
         expert_load=rows,
@@ -216,6 +214,13 @@ def one_layer(work: Workload, lay: Layouts, eff: Efficiency) -> LayerKept:
         of_adapters=adapter_bytes(work, lay) + gathered_inputs_bytes(work, lay),
         recomputed_layers=work.recomputed_layers,
     )
+
+
+def selective_kept(work: Workload, eff: Efficiency) -> Numeric:
+    """Share of a layer's activations, without its input, that selective recompute keeps: as its
+    policy says, else as the stack."""
+    said = np.asarray(work.kept_by_policy)
+    return np.where(np.isnan(said), eff.selective_kept, said)
 
 
 def gathered_inputs_bytes(work: Workload, lay: Layouts) -> Numeric:

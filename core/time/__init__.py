@@ -3,6 +3,8 @@
 attention        time of fused attention (FlashAttention), forward and backward
 collectives      time of a collective (alpha-beta model, ring), inside a node, across
                  nodes, or both
+data_parallel    time of data parallelism: gathers, scatters and reductions, and what
+                 computation hides
 gemm             time of a matrix multiplication
 indexed          gradients of a few rows that are read many times by index: the biases of
                  experts
@@ -20,4 +22,6 @@ overlap          communication hidden behind computation, and the slowdown of bo
 repeated         what recompute repeats of a forward pass, and of its collectives
 step             time of one optimizer step, by part, and the utilisation that follows
 traffic          collectives that a layout needs, and their seconds before any overlap
+update           time of the optimizer's update, and of what is kept on the host instead
+                 of the device
 """

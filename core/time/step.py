@@ -11,38 +11,32 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.layout import optimizers
 from core.layout.layouts import Layouts, dp
 from core.layout.pipeline import bubble_fraction
-from core.layout.sharding import INDEX, column, held_gradient_bytes
+from core.layout.sharding import INDEX
 from core.layout.workload import (
-    NVME,
     Workload,
     layers_fewer_on_last_stage,
     layers_of_fullest_stage,
-    more_state_bytes_of_ends,
 )
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
-from core.memory.activations import offloaded_bytes
-from core.memory.memory import tokens_per_rank
-from core.memory.offload import host_rate
-from core.memory.stage_params import StageParams, stage_params
-from core.memory.update import lists_tensors
+from core.memory.stage_params import stage_params
 from core.model.transformer import (
     forward_flops_per_token,
     num_moe_layers,
 )
 from core.numeric import Numeric
 from core.time import kernels, one_by_one, traffic
+from core.time.data_parallel import data_parallel_s, overlapped_s
 from core.time.layer import LayerSeconds, layer_seconds
-from core.time.overlap import exposed_s, hidden_s
 from core.time.repeated import (
     launched_share,
     repeated_collectives,
     repeated_flops_per_token,
     repeated_share,
 )
+from core.time.update import offload_s, optimizer_s
 
 PARTS = (
     "matmul", "attention", "experts", "memory_bound", "head_loss", "recompute", "tp_exposed",
@@ -132,7 +126,7 @@ def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Ste
     params = stage_params(work, lay, first=True)
     # Communication also runs while the device waits for its host.
     free_s = layers * (layer_s + waiting - inside.cp_hidden / eff.overlap_window) + head
-    data_parallel, hidden = _data_parallel(work, lay, cluster, eff, params, layers, free_s)
+    data_parallel, hidden = data_parallel_s(work, lay, cluster, eff, params, layers, free_s)
     left_s = m * free_s - hidden / eff.overlap_window
     parts = {
         "matmul": m * layers * (one.matmul_forward + one.matmul_backward),
@@ -146,9 +140,9 @@ def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Ste
         "ep_exposed": m * layers * inside.ep,
         "pp_exposed": m * pp,
         "dp_exposed": data_parallel,
-        "offload_exposed": _offload_s(work, lay, cluster, eff, params, layers, left_s),
+        "offload_exposed": offload_s(work, lay, cluster, eff, params, layers, left_s),
         "bubble": m * mean_stage_s * bubble,
-        "optimizer": _optimizer_s(work, lay, cluster, eff, params),
+        "optimizer": optimizer_s(work, lay, cluster, eff, params),
         "overhead": m * layers * waiting + _step_s(lay, eff),
     }
     nodes = np.maximum(np.divide(lay.num_gpus, cluster.gpus_per_node), 1.0)
@@ -181,7 +175,7 @@ def _inside_layer(
     tp_again, cp_again, ep_again = repeated_collectives(
         lay.recompute, work.model, of_layers=work.recomputed_layers
     )
-    cp, cp_hidden = _overlapped(
+    cp, cp_hidden = overlapped_s(
         traffic.context_parallel_s(work, lay, cluster, eff) * (1 + cp_again / 3),
         one.attention_forward * (1 + cp_again) + one.attention_backward + waiting,
         np.where(np.asarray(lay.context_method) == 0, eff.cp_exposed, 1.0),  # only a ring hides
@@ -198,177 +192,9 @@ def _inside_layer(
     )
 
 
-def _data_parallel(
-    work: Workload,
-    lay: Layouts,
-    cluster: Cluster,
-    eff: Efficiency,
-    params: StageParams,
-    layers: Numeric,
-    free_s: Numeric,
-) -> tuple[Numeric, Numeric]:
-    """Exposed and hidden seconds per step of gathers, scatters and reductions.
-
-    A computation hides one communication at a time: that of a micro-batch hides its gathers, and
-    what is left of the last micro-batch hides the reduction of gradients. ZeRO-2 scatters after
-    every micro-batch, so all of them hide it; FSDP that sums whole gradients scatters in the last
-    only. A pipeline gathers once per step. Updated weights
-    hide as gradients do, or not at all where nothing runs beside them.
-    """
-    m = np.asarray(lay.num_microbatches, dtype=float)
-    before, last = traffic.gathers_of_step_s(work, lay, cluster, eff, params, layers)
-    exposed = np.where(work.overlaps_weights, eff.fsdp_exposed, 1.0)
-    gathers, hidden = _overlapped(last, free_s, exposed, eff)
-    zero2 = (column(lay.strategy, "shards_gradients") > 0) & (
-        column(lay.strategy, "shards_parameters") == 0
-    )
-    of = (lay, cluster, eff, params, work.trained_fraction, work.gradient_bytes)
-    as_held = work.reduces_as_held
-    latency_s = traffic.buckets_latency_s(*of, as_held)
-    back = traffic.updated_weights_s(work, lay, cluster, eff, params, latency_s=latency_s)
-    gradients, hidden_gradients = _overlapped(
-        traffic.gradient_s(*of, as_held, latency_s=latency_s)
-        * one_by_one.gradient_passes(work, lay)
-        + one_by_one.owners_s(work, lay, cluster, eff, params)
-        + traffic.replica_s(*of)
-        + np.where(work.overlaps_weights, back, 0.0),
-        np.where(zero2, m, _hiding_microbatches(lay)) * free_s - hidden / eff.overlap_window,
-        np.where(work.overlaps_gradients, eff.dp_exposed, 1.0),
-        eff,
-    )
-    times = np.where(np.asarray(lay.pp) > 1, 1.0, m)
-    gradients = gradients + np.where(work.overlaps_weights, 0.0, back)
-    if before is last:
-        return times * gathers + gradients, times * hidden + hidden_gradients
-    earlier, hidden_earlier = _overlapped(before, free_s, exposed, eff)
-    return (
-        (times - 1) * earlier + gathers + gradients,
-        (times - 1) * hidden_earlier + hidden + hidden_gradients,
-    )
-
-
-def _hiding_microbatches(lay: Layouts) -> Numeric:
-    """Micro-batches whose backward passes hide the reduction of gradients: the last one. Of
-    interleaved chunks each but the first is done with its gradients before the others: of the last
-    group of min(p, m) micro-batches, half a chunk's share comes too late (arXiv:2104.04473,
-    figure 4; Megatron-Core reduces each chunk when it is done)."""
-    v = np.asarray(lay.virtual_stages, dtype=float)
-    group = np.minimum(lay.pp, lay.num_microbatches)
-    return np.where(v > 1, np.maximum(group * (1 - 1 / (2 * v)), 1.0), 1.0)
-
-
-def _overlapped(
-    communication_s: Numeric, computation_s: Numeric, always: Numeric, eff: Efficiency
-) -> tuple[Numeric, Numeric]:
-    """Exposed and hidden seconds of one communication."""
-    hidden = hidden_s(
-        communication_s=communication_s,
-        computation_s=computation_s,
-        always_exposed=always,
-        window=eff.overlap_window,
-    )
-    exposed = exposed_s(
-        communication_s=communication_s, hidden_s=hidden, slowdown=eff.overlap_slowdown
-    )
-    return exposed, hidden
-
-
-def _owned_params(work: Workload, lay: Layouts, params: StageParams) -> Numeric:
-    """Trained parameters that one GPU updates."""
-    sharded = column(lay.strategy, "shards_optimizer") > 0
-    held = params.dense / np.where(sharded, params.dense_shards, 1.0) + params.experts / np.where(
-        sharded, params.expert_shards, 1.0
-    )
-    return held * work.trained_fraction
-
-
-def _owned_ends_and_experts(
-    work: Workload, lay: Layouts, params: StageParams
-) -> tuple[Numeric, Numeric]:
-    """Owned parameters in embeddings and LM head (none with adapters), and in experts."""
-    sharded = column(lay.strategy, "shards_optimizer") > 0
-    ends = params.ends / np.where(sharded, params.dense_shards, 1.0)
-    experts = params.experts / np.where(sharded, params.expert_shards, 1.0)
-    return ends * (1.0 - np.asarray(work.adapters)), experts * work.trained_fraction
-
-
-def _optimizer_s(
-    work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency, params: StageParams
-) -> Numeric:
-    """Update of the parameters that one GPU owns, on the device or in the host's memory."""
-    owned = _owned_params(work, lay, params)
-    rate = np.where(
-        np.asarray(work.offload_optimizer) > 0,
-        host_rate(lay, eff),
-        np.asarray(cluster.memory_bytes_per_s) * eff.memory,
-    )
-    ends, experts = _owned_ends_and_experts(work, lay, params)
-    moved = owned * optimizers.step_bytes_per_param(
-        state_bytes=work.optimizer_state_bytes,
-        weight_bytes=eff.own_weight_bytes,
-        factored=work.factors_by_operator,
-        listed=lists_tensors(work, lay),
-    )
-    moved = moved + 2 * ends * more_state_bytes_of_ends(work)
-    of_dense, of_experts = optimizers.orthogonalisation_flops_per_param(work.model)
-    flops = (owned - ends - experts) * of_dense + experts * of_experts
-    matmul_rate = np.asarray(cluster.peak_flops_per_s) * cluster.ceiling * eff.matmul
-    orthogonal = np.where(work.orthogonalises, flops / matmul_rate, 0.0)
-    return moved / rate + orthogonal
-
-
 def _step_s(lay: Layouts, eff: Efficiency) -> Numeric:
     """Fixed seconds of a step. One GPU waits for no other, and its host runs ahead of it."""
     return np.where(np.asarray(lay.num_gpus) > 1, eff.step_s, eff.alone_step_s)
-
-
-def _offload_s(
-    work: Workload,
-    lay: Layouts,
-    cluster: Cluster,
-    eff: Efficiency,
-    params: StageParams,
-    layers: Numeric,
-    left_s: Numeric,
-) -> Numeric:
-    """Transfers to and from the host that computation does not hide.
-
-    Optimizer [Ren et al., "ZeRO-Offload", arXiv:2101.06840]: gradients down, weights up, once a
-    step and exposed; from NVMe its states cross twice more. Weights: fetched for forward and
-    backward of every micro-batch. Activations: out in forward, back in backward. Both hide in
-    `left_s`, what the step's computation has left after data parallelism.
-    """
-    m = np.asarray(lay.num_microbatches, dtype=float)
-    link = eff.host_link * np.asarray(cluster.host_link_bytes_per_s)
-    drive = np.minimum(eff.nvme_bytes_per_s, link)
-    owned = _owned_params(work, lay, params)
-    states = owned * (4.0 + np.asarray(work.optimizer_state_bytes))
-    states = states + _owned_ends_and_experts(work, lay, params)[0] * more_state_bytes_of_ends(work)
-    on_nvme = np.asarray(work.offload_optimizer) == NVME
-    down = held_gradient_bytes(strategy=lay.strategy, gradient_bytes=work.gradient_bytes)
-    down = np.minimum(down, 4.0)
-    once = np.where(
-        np.asarray(work.offload_optimizer) > 0,
-        owned * (down + 2.0) / link + np.where(on_nvme, 2 * states / drive, 0.0),
-        np.where(work.paged_optimizer, 2 * owned * work.optimizer_state_bytes / link, 0.0),
-    )
-    sharded = column(lay.strategy, "shards_parameters") > 0
-    held = (params.dense / params.dense_shards + params.experts / params.expert_shards) * 2.0
-    from_where = np.where(np.asarray(work.offload_params) == NVME, drive, link)
-    fetch = np.where((np.asarray(work.offload_params) > 0) & sharded, 2 * held / from_where, 0.0)
-    kept = offloaded_bytes(
-        work.model,
-        tokens=tokens_per_rank(work, lay),
-        tp=lay.tp,
-        sequence_parallel=lay.sequence_parallel,
-        recompute=lay.recompute,
-        selective_kept=eff.selective_kept,
-        offloaded=work.offloads_activations,
-        kept_scores_of=np.where(work.unfused_attention, work.seq_len, 0.0),
-    )
-    kept = eff.activation_copies * kept
-    exposed, _ = _overlapped(m * (fetch + 2 * layers * kept / link), left_s, 0.0, eff)
-    return once + exposed
 
 
 def _utilisation(

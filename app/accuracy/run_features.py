@@ -115,7 +115,10 @@ def features(
         "unfused_attention": (kernel in UNFUSED and stack.family != XLA)
         or (kernel not in (*FLASH2, *BEST, *BLOCKWISE) and year < decimal_year(NEW_KERNELS)),
         "blockwise_attention": kernel in BLOCKWISE,
-        "fused_heads_of": float(habit(stack, "fused_heads_of", year) or 1),
+        # A run whose attention is plain asks for no fused kernel, which might refuse its heads.
+        "fused_heads_of": 1.0
+        if kernel in UNFUSED
+        else float(habit(stack, "fused_heads_of", year) or 1),
         "flash2": kernel in OLD_KERNELS
         or (
             (kernel in FLASH2 or (kernel not in BEST and stack.attention == "flash2"))

@@ -338,7 +338,8 @@ def _runs_by_blocks(work: Workload, cluster: Cluster) -> Bools:
     takes no such heads."""
     on_tpu = np.isnan(np.asarray(cluster.multiprocessors, dtype=float))
     takes = np.asarray(work.model.head_dim) % work.fused_heads_of == 0
-    return np.asarray(work.blockwise_attention, dtype=bool) | (on_tpu & ~takes)
+    whole = np.asarray(work.unfused_attention, dtype=bool)  # the score matrix is written at once
+    return ~whole & (np.asarray(work.blockwise_attention, dtype=bool) | (on_tpu & ~takes))
 
 
 def _permutation(work: Workload, eff: Efficiency) -> Numeric:

@@ -115,16 +115,16 @@ def shipped_rows(step=1):
 # --- nothing measured reaches a forecast ---------------------------------------------------------
 
 
-@pytest.mark.parametrize("placeholder", ["", "x", "-1", "0", "1", "nan", "999999"])
 @pytest.mark.parametrize("predict", ["hashing", "real"])
-def test_measured_cells_change_no_forecast(table, tmp_path, predicted_by, placeholder, predict):
+def test_measured_cells_change_no_forecast(table, tmp_path, predicted_by, predict):
     if predict == "hashing":
         predicted_by(hashing_predict)
     rows = shipped_rows(step=1 if predict == "hashing" else 11)
-    blind = [{**row, **dict.fromkeys(MEASURED_COLUMNS, placeholder)} for row in rows]
     expected = written(validate(table(rows)), tmp_path)
-    assert written(validate(table(blind)), tmp_path) == expected
     assert [row["run_id"] for row in expected] == [row["run_id"] for row in rows]
+    for placeholder in ("", "x", "-1", "0", "1", "nan", "999999"):
+        blind = [{**row, **dict.fromkeys(MEASURED_COLUMNS, placeholder)} for row in rows]
+        assert written(validate(table(blind)), tmp_path) == expected, placeholder
 
 
 def test_absent_measured_columns_change_no_forecast(table, tmp_path, predicted_by):

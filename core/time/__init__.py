@@ -22,6 +22,6 @@ overlap          communication hidden behind computation, and the slowdown of bo
 repeated         what recompute repeats of a forward pass, and of its collectives
 step             time of one optimizer step, by part, and the utilisation that follows
 traffic          collectives that a layout needs, and their seconds before any overlap
-update           time of the optimizer's update, and of what is kept on the host instead
+weight_update    time of the optimizer's update, and of what is kept on the host instead
                  of the device
 """

@@ -36,7 +36,7 @@ from core.time.repeated import (
     repeated_flops_per_token,
     repeated_share,
 )
-from core.time.update import offload_s, optimizer_s
+from core.time.weight_update import offload_s, optimizer_s
 
 PARTS = (
     "matmul", "attention", "experts", "memory_bound", "head_loss", "recompute", "tp_exposed",

@@ -167,10 +167,10 @@ def test_a_forecast_of_what_was_measured_has_no_error(predicted_by):
 
     predicted_by(knows)
     report = validate(pairs=measured.PAIRS_CSV)
-    assert report.throughput.overall.n == report.baseline.overall.n == 2435
+    assert report.throughput.overall.n == report.baseline.overall.n == 2620
     assert report.throughput.overall.p90_ape == pytest.approx(0)
     assert report.throughput.overall.coverage_80 == 1
-    assert (report.memory.overall.n, report.memory.overall.mean_ape) == (1003, pytest.approx(0))
+    assert (report.memory.overall.n, report.memory.overall.mean_ape) == (1075, pytest.approx(0))
     assert (report.oom.n_oom, report.oom.brier) == (37, 0)
     assert report.pairs.overall.n == 1480
     assert report.pairs.overall.p90_ape < 0.002  # printed ratios are rounded
@@ -486,10 +486,10 @@ def test_the_json_has_every_section_metric_and_part(predicted_by):
             assert sum(part["n"] for part in parts.values()) == section["n"]
             assert all(set(part) >= METRICS for part in parts.values())
     assert (
-        report["rows"]["total"] == report["rows"]["predicted"] + report["rows"]["refused"] == 2869
+        report["rows"]["total"] == report["rows"]["predicted"] + report["rows"]["refused"] == 3171
     )
     assert report["baseline"]["coverage_80"] is report["pairs"]["coverage_80"] is None
-    assert report["throughput"]["left_out"] == {"throughput_ok is not 1": 434}
+    assert report["throughput"]["left_out"] == {"throughput_ok is not 1": 551}
     assert report["date"] == "2026-11-21"
     for section in (report["throughput"], report["memory"], report["baseline"]):
         assert 0 < section["configurations"] < section["n"]
@@ -500,7 +500,7 @@ def test_the_json_has_every_section_metric_and_part(predicted_by):
     assert all(c["coverage_low"] <= c["coverage_80"] <= c["coverage_high"] for c in classes)
     assert {c["verdict"] for c in classes} <= {"honest", "too wide", "too narrow"}
     oom = report["memory"]["oom"]
-    assert sum(oom["classes_of_oom"].values()) == oom["n_oom"] == 37
+    assert sum(oom["classes_of_oom"].values()) == oom["n_oom"] == 54
     assert sum(oom["classes_of_fit"].values()) == oom["n_fit"] == 2832
     regret = report["regret"]
     assert [row["grouping"] for row in regret["rows"]] == ["layout", "count", "machine"]

@@ -94,7 +94,7 @@ def test_its_hours_and_dollars(a):
 
 def test_failures_take_the_claim_further(a):
     found = check(a, "goodput")
-    assert found.status == "pass"  # 25 days with failures are within the P90 of the forecast in fp8
+    assert found.status == "warn"  # 25 days with failures are beyond the P90 of the forecast in fp8
     assert 0.98 < found.value == a.risk.goodput < 1
     assert "to be done in 25 days all the same" in found.sentence.lower()
 
@@ -338,7 +338,7 @@ def test_precisions_in_which_a_generation_has_trained():
     }
     assert found == {
         "H100-80GB-SXM": (16, 8), "H200-141GB-SXM": (16, 8), "B300": (16, 8, 4),
-        "A100-40GB-PCIE": (16,), "RTX4090": (16,), "L40S": (16,),
+        "A100-40GB-PCIE": (16,), "RTX4090": (16, 8), "L40S": (16,),
     }  # fmt: skip
 
 
@@ -386,8 +386,8 @@ def test_a_slip_is_named_only_where_it_explains_the_figure():
         ({"days": "50", "mfu": "0.516"}, "mfu", "recomputed FLOPs were counted (HFU"),
         ({"days": "230"}, "units", "one GPU of every 8 had worked"),
         ({"days": "690"}, "units", "the days were hours"),
-        ({"num_gpus": "32", "days": "30"}, "units", "32 were nodes of 8 GPUs"),
-        ({"memory_gb": "68.03"}, "memory_gb", "it were GiB and not GB"),
+        ({"num_gpus": "32", "days": "34"}, "units", "32 were nodes of 8 GPUs"),
+        ({"memory_gb": "61.46"}, "memory_gb", "it were GiB and not GB"),
         ({"usd_per_gpu_hour": "0.02"}, "price", "less than its electricity alone"),
         ({"usd_per_gpu_hour": "60"}, "price", "price of a node of 8 GPUs"),
     ],

@@ -109,7 +109,7 @@ def test_a_higher_load_of_experts_is_slower():
     plans = [best(**job, **w).plans[0] for w in given]
     even, natural, padded, busy = (plan.tokens_per_s.p50 for plan in plans)
     assert even > natural > busy
-    assert even > padded > busy
+    assert 1.05 * even > padded > natural  # padded experts do not ask the host how many rows came
     said = [any("busiest of 8 ranks has 1.21" in a for a in plan.assumptions) for plan in plans]
     assert said == [False, True, False, False]
 

@@ -120,7 +120,7 @@ def test_what_the_forecast_assumes_is_a_flag_of_the_file(run):
 
 def test_the_file_of_the_stack_that_the_plan_has_needs_no_name(run):
     _, megatron, _ = run(*EXPORT, "--to", "megatron", "--stack", "megatron-lm")
-    status, out, err = run(*EXPORT)
+    status, out, err = run(*EXPORT, "--stack", "megatron-lm")
     assert (status, err) == (0, "")
     assert out == megatron
 

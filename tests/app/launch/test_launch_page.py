@@ -58,7 +58,7 @@ def test_the_files_of_the_first_choice_are_drawn(plan):
     assert "--nnodes=8" in files[0]
     assert "validated with the tool" in plain("\n".join(m.value for m in drawn.markdown))
     assert [t.label for t in drawn.tabs] == [
-        "torchrun.sh", "megatron_train.sh", "nccl_env.sh", "preflight.sh"
+        "torchrun.sh", "megatron_bridge_train.py", "nccl_env.sh", "preflight.sh"
     ]  # fmt: skip
 
 

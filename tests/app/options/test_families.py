@@ -32,14 +32,14 @@ def test_each_family_has_a_layout_of_its_own(of_8b):
     fitting = [f for f in each.values() if not f.why_not]
     assert min(f.hours for f in fitting) <= plan.hours.p50 * 1.001
     assert each["TP + PP"].stacks
-    of = {f.stack for f in fitting}  # the stack was left open: Megatron-LM has no ZeRO-3
+    of = {f.stack for f in fitting}  # the stack was left open: Megatron-Bridge has no ZeRO-3
     assert plan.stack in of
-    assert each["ZeRO-3"].stack != plan.stack == "megatron-lm"
+    assert each["ZeRO-3"].stack != plan.stack == "megatron-bridge"
 
 
 def test_a_family_that_is_out_says_why(of_8b):
     _, each = of_8b
-    assert each["DDP"].why_not.startswith("needs 163 GiB of ")
+    assert each["DDP"].why_not.startswith("needs 162 GiB of ")
     assert each["+ EP"].why_not == "the model has no experts"
     assert not each["DDP"].stacks
     _, one = found(task="qlora", num_gpus="1")

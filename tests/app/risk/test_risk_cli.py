@@ -89,7 +89,7 @@ def test_every_number_that_is_given_counts(answered):
         "--failures-per-node-day": "0.05", "--job-failures-per-day": "1",
         "--checkpoint-seconds": "300", "--detection-seconds": "7200", "--restart-seconds": "7200",
         "--wait-seconds": "7200", "--node-start-seconds": "3600", "--slow-probability": "0.5",
-        "--interval-seconds": "1e6",
+        "--interval-seconds": "1.8e6",
     }  # fmt: skip
     for option, value in worse.items():
         assert answered(option, value)["hours"]["expected"] > base, option

@@ -171,7 +171,7 @@ def test_a_forecast_of_what_was_measured_has_no_error(predicted_by):
     assert report.throughput.overall.p90_ape == pytest.approx(0)
     assert report.throughput.overall.coverage_80 == 1
     assert (report.memory.overall.n, report.memory.overall.mean_ape) == (1075, pytest.approx(0))
-    assert (report.oom.n_oom, report.oom.brier) == (37, 0)
+    assert (report.oom.n_oom, report.oom.brier) == (54, 0)
     assert report.pairs.overall.n == 1480
     assert report.pairs.overall.p90_ape < 0.002  # printed ratios are rounded
     assert report.pairs.overall.direction_right == 1
@@ -501,7 +501,7 @@ def test_the_json_has_every_section_metric_and_part(predicted_by):
     assert {c["verdict"] for c in classes} <= {"honest", "too wide", "too narrow"}
     oom = report["memory"]["oom"]
     assert sum(oom["classes_of_oom"].values()) == oom["n_oom"] == 54
-    assert sum(oom["classes_of_fit"].values()) == oom["n_fit"] == 2832
+    assert sum(oom["classes_of_fit"].values()) == oom["n_fit"] == 3117
     regret = report["regret"]
     assert [row["grouping"] for row in regret["rows"]] == ["layout", "count", "machine"]
     for row in (*regret["rows"], *regret["shipped_rows_unseen"]):

@@ -108,8 +108,8 @@ def test_the_winner_has_no_better_neighbour(answered):
     scenario, answer = answered
     why = explained.why(scenario, answer.plans[0], None)
     assert why.runner_up is None
-    # A layout that repeats less is taken for the faster one: norms alone may beat the attention core
-    # by a thousandth.
+    # A layout that repeats less is taken for the faster one: norms alone may beat attention by a
+    # thousandth.
     assert why.next_layout.step.more_s >= -0.002 * why.next_layout.step.first_s
     assert why.next_changes.num_fit > 0
 

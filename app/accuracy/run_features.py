@@ -17,7 +17,6 @@ from app.accuracy.run_words import SHARDING_NAMES
 from core.layout.optimizers import OPTIMIZERS, optimizer
 from core.layout.routing import MAX_VIO, MAX_VIO_OF_BIAS, max_vio_of_alike
 from core.layout.sharding import GRADIENT_BYTES
-from core.layout.workload import SHARE
 from core.machine.efficiency import Efficiency
 from core.memory.activations import share_of_parts
 from core.model.transformer import Transformer, is_moe
@@ -27,6 +26,7 @@ from hardware.efficiency import GENERIC, Stack, stack_of
 from hardware.habits.adapters import EAGER, FUSED, LINEAR_LOSS, runs_eagerly
 from hardware.habits.optimizers import factors_by_operator, lists_tensors
 from hardware.habits.remat import offloads, repeated
+from hardware.habits.workload_fields import ON, workload_fields
 from hardware.measured import RunInputs
 from hardware.measured_cells import PACKED, PADDED
 from hardware.model_facts import balances_by_bias
@@ -38,7 +38,7 @@ NEW_KERNELS = "2022-06"
 NATIVE_KERNELS = "2026-01"  # PyTorch itself has Hopper and Blackwell kernels from here on
 CHUNKED_TUNING = "2025-01"  # software for fine-tuning computes the loss in pieces from here on
 XLA = "xla"  # its compiler fuses what follows the scores, whatever the kernel is called
-ON, OFF = "1", "0"
+OFF = "0"
 GRAPHS = {"none": 0.0, "partial": 0.5, "full": 1.0}
 # Attention kernels: whether the score matrix is written out, and whether newer ones exist.
 UNFUSED = ("eager",)
@@ -110,7 +110,8 @@ def features(
     states = OPTIMIZER_NAMES.get(str(inputs.optimizer[i]), str(inputs.optimizer[i]))
     kept = optimizer(states if states in OPTIMIZERS else "adamw")
     compiled = _compiled(inputs, i, stack, matmul_bits)
-    return {
+    of_stack = workload_fields(stack, year)
+    return of_stack | {
         "software_year": year,
         "unfused_attention": (kernel in UNFUSED and stack.family != XLA)
         or (kernel not in (*FLASH2, *BEST, *BLOCKWISE) and year < decimal_year(NEW_KERNELS)),
@@ -132,45 +133,28 @@ def features(
         or (loss in ("", "compiled") and compiled and habit(stack, "compiled_loss", year) == ON),
         "whole_logits": loss in (WHOLE, SIXTEEN_BIT),
         "chunked_loss": loss in IN_PIECES,
-        "loss_chunk_tokens": float(habit(stack, "loss_chunk_tokens", year) or nan),
         "loss_chunk_by_width": loss == LINEAR_LOSS,
-        "frees_gradients": habit(stack, "frees_gradients", year) == ON,
         "logit_bytes": SIXTEEN_BIT_LOGITS
         if loss == SIXTEEN_BIT
         else float(habit(stack, "held_logits_bytes", year) or nan),
         "loss_bytes": float(habit(stack, "loss_bytes", year) or nan),
         "cuda_graphs": GRAPHS.get(str(inputs.cuda_graphs[i]), 0.0),
         "async_tp": _flag(inputs.tp_overlap[i], bool(is_since(year, stack.async_tp_since))),
-        "stages_by_cost": habit(stack, "stages_by_cost", year) == ON,
-        "splits_projections": habit(stack, "splits_projections", year) == ON,
-        "keeps_gathered_inputs": habit(stack, "keeps_gathered_inputs", year) == ON,
         "overlaps_gradients": _flag(
             inputs.grad_overlap[i],
             bool(is_since(year, stack.gradient_overlap_since))
             and habit(stack, "gradient_overlap", year) != OFF,
         ),
         "deduplicates": sends in ONCE_PER_NODE,
-        "all_reduces_gradients": habit(stack, "all_reduces_gradients", year) == ON,
-        "fuses_gradient_sums": habit(stack, "fuses_gradient_sums", year) == ON,
-        "fp32_norms": habit(stack, "fp32_norms", year) == ON,
         "sums_whole_gradients": _sums_whole(inputs, i, stack),
         "overlaps_weights": _flag(
             inputs.param_overlap[i], habit(stack, "weights_overlap", year) != OFF
         ),
-        "gathers_by_matrix": habit(stack, "gathers_by_matrix", year) == ON,
-        "reduces_as_held": str(inputs.grad_dtype[i]) in DTYPE_BYTES
-        or habit(stack, "reduces_as_held", year) == ON,
-        "broadcasts_weights": habit(stack, "broadcasts_weights", year) == ON,
-        "reduces_to_owners": habit(stack, "reduces_to_owners", year) == ON,
-        "indexes_expert_biases": habit(stack, "indexes_expert_biases", year) == ON,
-        "routes_group": float(habit(stack, "routes_group", year) or SHARE),
-        "permutes_by_kernel": habit(stack, "permutes_by_kernel", year) == ON,
-        "splits_expert_biases": habit(stack, "splits_expert_biases", year) == ON,
+        "reduces_as_held": of_stack["reduces_as_held"] or str(inputs.grad_dtype[i]) in DTYPE_BYTES,
         "overlaps_experts": _flag(inputs.moe_overlap[i], False),
         "capacity_factor": _capacity_factor(inputs, i, stack),
         "routes_by_masks": sends == BY_MASKS
         or (not sends and habit(stack, "routes_by_masks", year) == ON),
-        "worst_buffers": habit(stack, "expert_buffers", year) == "worst",
         "document_tokens": _document_tokens(inputs, i, stack),
         "recomputed_layers": _recomputed_layers(inputs, i),
         "expert_imbalance": BALANCES.get(

@@ -22,7 +22,7 @@ from core.layout.sharding import (
     model_state_bytes_per_param,
     reduced_gradient_bytes,
 )
-from core.layout.workload import OFFLOAD, SHARE, Workload
+from core.layout.workload import OFFLOAD, Workload
 from core.machine.efficiency import Efficiency
 from core.model import adapters
 from core.money import cost as money_cost
@@ -38,6 +38,7 @@ from hardware.habits.adapters import (
 )
 from hardware.habits.flags import differences, settled
 from hardware.habits.optimizers import factors_by_operator, lists_tensors
+from hardware.habits.workload_fields import workload_fields
 from hardware.model_facts import balances_by_bias
 from hardware.stack_support import habit as habit_of
 from hardware.stack_support import support_of
@@ -160,31 +161,15 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         compiled_loss=options.compiles_loss(scenario, stack),
         cuda_graphs=options.graphs_of(scenario, stack) or PARTIAL * scenario.cuda_graph_parts,
         chunked_loss=does["loss"] == "chunked",
-        loss_chunk_tokens=float(habit_of(stack, "loss_chunk_tokens", year) or nan),
         loss_chunk_by_width=_loss_of(stack, year, does["loss"]) == LINEAR_LOSS,
-        frees_gradients=habit_of(stack, "frees_gradients", year) == "1",
         software_year=year,
+        **workload_fields(stack, year),
         async_tp=scenario.async_tp == "on"
         or (not scenario.async_tp and bool(is_since(year, stack.async_tp_since))),
-        stages_by_cost=habit_of(stack, "stages_by_cost", year) == "1",
-        splits_projections=habit_of(stack, "splits_projections", year) == "1",
-        keeps_gathered_inputs=habit_of(stack, "keeps_gathered_inputs", year) == "1",
-        all_reduces_gradients=habit_of(stack, "all_reduces_gradients", year) == "1",
-        fuses_gradient_sums=habit_of(stack, "fuses_gradient_sums", year) == "1",
-        fp32_norms=habit_of(stack, "fp32_norms", year) == "1",
         overlaps_gradients=does["gradient_overlap"] == "on",
         sums_whole_gradients=habit_of(stack, "gradient_sums", year) == "whole",
         overlaps_weights=does["param_overlap"] == "on",
-        gathers_by_matrix=habit_of(stack, "gathers_by_matrix", year) == "1",
-        reduces_as_held=habit_of(stack, "reduces_as_held", year) == "1",
-        broadcasts_weights=habit_of(stack, "broadcasts_weights", year) == "1",
-        indexes_expert_biases=habit_of(stack, "indexes_expert_biases", year) == "1",
-        routes_group=float(habit_of(stack, "routes_group", year) or SHARE),
-        permutes_by_kernel=habit_of(stack, "permutes_by_kernel", year) == "1",
-        reduces_to_owners=habit_of(stack, "reduces_to_owners", year) == "1",
-        splits_expert_biases=habit_of(stack, "splits_expert_biases", year) == "1",
         routes_by_masks=habit_of(stack, "routes_by_masks", year) == "1",
-        worst_buffers=habit_of(stack, "expert_buffers", year) == "worst",
         overlaps_experts=scenario.moe_overlap,
         deduplicates=does["dispatcher"] == "per_node",
         host_slowdown=scenario.host_slowdown,

@@ -1,0 +1,27 @@
+"""The fields of `Workload` that the habits of a stack decide alone, of plans and of runs."""
+
+from __future__ import annotations
+
+from math import nan
+from typing import Any
+
+from core.layout.workload import SHARE
+from hardware.efficiency import Stack
+from hardware.stack_support import habit
+
+ON = "1"
+# Habits of hardware/stack_habits.csv that are called as their field is.
+SWITCHES = (
+    "all_reduces_gradients", "broadcasts_weights", "frees_gradients", "fp32_norms",
+    "fuses_gradient_sums", "gathers_by_matrix", "indexes_expert_biases", "keeps_gathered_inputs",
+    "permutes_by_kernel", "reduces_as_held", "reduces_to_owners", "splits_expert_biases",
+    "splits_projections", "stages_by_cost",
+)  # fmt: skip
+NUMBERS = {"loss_chunk_tokens": nan, "routes_group": SHARE}  # the value where no habit says
+
+
+def workload_fields(stack: Stack, year: float) -> dict[str, Any]:
+    """What a stack did in that year, by name of the field."""
+    found: dict[str, Any] = {name: habit(stack, name, year) == ON for name in SWITCHES}
+    found |= {name: float(habit(stack, name, year) or usual) for name, usual in NUMBERS.items()}
+    return found | {"worst_buffers": habit(stack, "expert_buffers", year) == "worst"}

@@ -134,10 +134,7 @@ def features(
         "whole_logits": loss in (WHOLE, SIXTEEN_BIT),
         "chunked_loss": loss in IN_PIECES,
         "loss_chunk_by_width": loss == LINEAR_LOSS,
-        "logit_bytes": SIXTEEN_BIT_LOGITS
-        if loss == SIXTEEN_BIT
-        else float(habit(stack, "held_logits_bytes", year) or nan),
-        "loss_bytes": float(habit(stack, "loss_bytes", year) or nan),
+        "logit_bytes": SIXTEEN_BIT_LOGITS if loss == SIXTEEN_BIT else of_stack["logit_bytes"],
         "cuda_graphs": GRAPHS.get(str(inputs.cuda_graphs[i]), 0.0),
         "async_tp": _flag(inputs.tp_overlap[i], bool(is_since(year, stack.async_tp_since))),
         "overlaps_gradients": _flag(

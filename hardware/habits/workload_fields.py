@@ -17,11 +17,18 @@ SWITCHES = (
     "permutes_by_kernel", "reduces_as_held", "reduces_to_owners", "splits_expert_biases",
     "splits_projections", "stages_by_cost",
 )  # fmt: skip
-NUMBERS = {"loss_chunk_tokens": nan, "routes_group": SHARE}  # the value where no habit says
+# The habit of a field that is a number, and the field where the table has no row.
+NUMBERS = {
+    "logit_bytes": ("held_logits_bytes", nan),
+    "loss_bytes": ("loss_bytes", nan),
+    "loss_chunk_tokens": ("loss_chunk_tokens", nan),
+    "routes_group": ("routes_group", SHARE),
+}
 
 
 def workload_fields(stack: Stack, year: float) -> dict[str, Any]:
     """What a stack did in that year, by name of the field."""
     found: dict[str, Any] = {name: habit(stack, name, year) == ON for name in SWITCHES}
-    found |= {name: float(habit(stack, name, year) or usual) for name, usual in NUMBERS.items()}
+    for field, (name, otherwise) in NUMBERS.items():
+        found[field] = float(habit(stack, name, year) or otherwise)
     return found | {"worst_buffers": habit(stack, "expert_buffers", year) == "worst"}

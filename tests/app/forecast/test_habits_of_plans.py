@@ -1,0 +1,66 @@
+"""What a stack does by habit is in its plans as in its published runs."""
+
+import math
+from dataclasses import fields
+
+import pytest
+
+from app.accuracy.run_features import features, year_of
+from app.forecast import answer, resolve
+from app.forecast.training import workload_of
+from app.scenario.model import model_of
+from core.layout.workload import SHARE, Workload
+from core.scenario import Scenario
+from hardware.efficiency import stacks
+from hardware.habits.workload_fields import workload_fields
+from hardware.measured import RUNS_CSV, read_runs
+
+
+def as_number(value: object) -> float:
+    """NaN equals nothing; -1 stands for it here."""
+    number = float(value)  # type: ignore[arg-type]
+    return -1.0 if math.isnan(number) else number
+
+
+@pytest.fixture(scope="module")
+def blank_run():
+    """Inputs and row number of a run that says nothing of its software's choices."""
+    inputs = read_runs(RUNS_CSV).inputs
+    said = ("loss_kernel", "grad_dtype", "moe_dispatcher")
+    silent = (i for i in range(len(inputs)) if not any(getattr(inputs, n)[i] for n in said))
+    row = next(i for i in silent if inputs.task[i] == "pretrain" and inputs.software_date[i])
+    return inputs, row
+
+
+@pytest.mark.parametrize("name", stacks())
+def test_a_plan_and_a_run_of_a_stack_have_the_same_habits(name: str, blank_run) -> None:
+    inputs, row = blank_run
+    stack, date = stacks()[name], str(inputs.software_date[row])
+    asked = Scenario.parse({"stack": name, "software_date": date})
+    plan = workload_of(asked, model_of(asked))
+    run = features(inputs, row, stack, 16)
+    of_habits = workload_fields(stack, year_of(inputs, row))
+    assert of_habits.keys() <= {f.name for f in fields(Workload)}
+    for field in of_habits:
+        assert as_number(getattr(plan, field)) == as_number(run[field]), field
+
+
+def test_habits_are_looked_up_by_the_date() -> None:
+    """LLaMA-Factory's labels are shifted, its logits not copied, since 2025-02 (transformers pull
+    request 35646); nanotron's plain loss passes over each logit in 52 bytes."""
+    factory, nanotron = stacks()["llama-factory"], stacks()["nanotron"]
+    assert workload_fields(factory, 2025.5)["logit_bytes"] == 12
+    assert math.isnan(workload_fields(factory, 2024.5)["logit_bytes"])
+    assert workload_fields(nanotron, 2025.5)["loss_bytes"] == 52
+    assert workload_fields(nanotron, 2025.5)["routes_group"] == SHARE
+
+
+@pytest.mark.parametrize("name", ["llama-factory", "axolotl"])
+def test_a_plan_holds_as_many_bytes_a_logit_as_its_stack(name: str) -> None:
+    """12 bytes since 2025-02, of 8,192 tokens and 128,256 words, where no piece is cut."""
+    job = {"model": "llama3.1-8b", "task": "lora", "stack": name, "gpu": "h100", "num_gpus": "8",
+           "num_tokens": "1e8", "seq_len": 8192, "global_batch_size": 16, "micro_batch_size": 1,
+           "recompute": "full", "sharding": "fsdp2", "tp": 1, "pp": 1,
+           "chunked_loss": False}  # fmt: skip
+    plan = answer.answer(resolve.resolve_strict(Scenario.parse(job)), top=1).plans[0]
+    assert plan.memory_bytes["logits"] == pytest.approx(12 * 8192 * 128_256)

@@ -32,16 +32,29 @@ def named(labels: pd.Series) -> tuple[list[str], list[str]]:
     return [*kept, *([OTHER] if len(kept) < len(common) else [])], rows
 
 
+def _shortened(source: str) -> str:
+    """A source without version, file and section.
+
+    >>> _shortened("NVIDIA-NeMo/Megatron-Bridge@067f987d docs/performance-summary.md §26.08")
+    'NVIDIA-NeMo/Megatron-Bridge'
+    >>> _shortened("Narayanan et al. 2021 (arXiv 2104.04473) Table 1")
+    'Narayanan et al. 2021'
+    """
+    name = source.split()[0].split("@")[0]
+    return name if "/" in name else source.split(" (")[0].split(" Table")[0]
+
+
 def ratios(points: pd.DataFrame, *, kind: str, title: str, theme: str) -> Drawn:
     """A scatter plot of measured / predicted against predicted, on log axes, one mark per run."""
     domain, names = named(points[kind])
     ratio, measured = "measured_over_predicted", "measured_tokens_per_s_per_gpu"
     predicted = "predicted_tokens_per_s_per_gpu"
-    shown = ["source", predicted, ratio, "inside_p10_p90"]
-    run = points["run_id"] if len(points) <= NAMED else (
-        points["model"] + " on " + points["num_gpus"].map(fmt.count) + " GPUs"
-    )  # fmt: skip
-    data = points[shown].assign(run=run, label=names)
+    shown = [predicted, ratio, "inside_p10_p90"]
+    run, source = points["run_id"], points["source"]
+    if len(points) > NAMED:  # shorter where there are many
+        run = points["model"] + " on " + points["num_gpus"].map(fmt.count) + " GPUs"
+        source = source.map(_shortened)
+    data = points[shown].assign(run=run, source=source, label=names)
     low, high = 1 / (1 + NEAR), 1 / (1 - NEAR)
     y_scale = parts.log_scale(data[ratio], low, high, gap=GAP)
     ticks = parts.log_ticks(data[predicted], most=12)

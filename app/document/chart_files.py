@@ -151,13 +151,15 @@ def _packed(rows: Rows, days: set[str]) -> tuple[Spec, list[Spec]]:
         values = [row[name] for row in rows]
         if str in {type(v) for v in values} and name not in days:
             once = list(dict.fromkeys("" if v is None else v for v in values))
-            saved = sum(map(len, map(str, values))) - sum(map(len, once)) - 3 * len(values)
-            if saved > WORTH_BYTES:
+            at = {text: n for n, text in enumerate(once)}
+            places = [at["" if v is None else v] for v in values]
+            written, listed, numbers = (sum(map(len, map(json.dumps, x)))
+                                        for x in (values, once, places))  # fmt: skip
+            if written - listed - numbers > WORTH_BYTES:
                 place = f"{name}_at"
-                written = f"{json.dumps(once)}[datum[{json.dumps(place)}]]"
-                texts.append({"calculate": written, "as": name})
-                values = [once.index("" if v is None else v) for v in values]
-                name = place
+                calculate = f"{json.dumps(once)}[datum[{json.dumps(place)}]]"
+                texts.append({"calculate": calculate, "as": name})
+                values, name = places, place
         columns[name] = values
     named = [
         {"calculate": f"toDate(datum[{n}])" if name in days else f"datum[{n}]", "as": name}

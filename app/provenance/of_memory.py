@@ -107,8 +107,7 @@ def _fuller_is_first(case: Case) -> bool:
 def _states(case: Case, name: str, size: float, *, first: bool) -> tuple[str, tuple[Record, ...]]:
     params = stage_params(case.work, case.lay, first=first)
     sharded = column(case.lay.strategy, f"shards_{name}") > 0
-    held = as_float(params.dense / np.where(sharded, params.dense_shards, 1.0)
-                    + params.experts / np.where(sharded, params.expert_shards, 1.0))  # fmt: skip
+    held = as_float(params.held(sharded).all)
     of_gpu = record(
         f"held_{name}", f"Parameters whose {vocabulary.memory_part(name).lower()} one GPU holds",
         held, "parameters", topic="Model states",

@@ -74,15 +74,13 @@ def state_bytes(
     names = {"parameters": "parameter", "gradients": "gradient", "optimizer": "optimizer"}
     per_param = column(lay.strategy, f"{names[what]}_bytes")
     sharded = column(lay.strategy, f"shards_{what}") > 0
-    held = params.dense / np.where(sharded, params.dense_shards, 1.0) + params.experts / np.where(
-        sharded, params.expert_shards, 1.0
-    )
+    of_gpu = params.held(sharded)
+    held, ends = of_gpu.all, of_gpu.ends
     trained = work.trained_fraction
     own = column(lay.strategy, "parameter_bytes") == 4
     frozen: Numeric = 0.0
     if what == "parameters":
         per_param = np.where(own, eff.own_weight_bytes, per_param)
-        ends = params.ends / np.where(sharded, params.dense_shards, 1.0)
         frozen = (held - ends) * work.weight_bytes + ends * 2.0
         frozen = np.where(work.adapters, frozen, 0.0)
     if what == "gradients":
@@ -101,7 +99,6 @@ def state_bytes(
         whole = (params.dense + params.experts) * trained * each
         total = np.where(sums_whole_gradients(work, lay), whole, total)
     if what == "optimizer":
-        ends = params.ends / np.where(sharded, params.dense_shards, 1.0)
         total = total + ends * more_state_bytes_of_ends(work)
     if what == "optimizer":
         away = (np.asarray(work.offload_optimizer) > 0) | np.asarray(work.paged_optimizer)

@@ -66,15 +66,11 @@ def host_rate(lay: Layouts, eff: Efficiency) -> Numeric:
 
 def least_host_s(work: Workload, lay: Layouts, eff: Efficiency) -> Numeric:
     """Least seconds per step in which the host updates the states it keeps; transfers over the link
-    are extra (core/time/step.py)."""
-    params = stage_params(work, lay, first=True)
+    are extra (core/time/weight_update.py)."""
     sharded = column(lay.strategy, "shards_optimizer") > 0
-    owned = params.dense / np.where(sharded, params.dense_shards, 1.0) + params.experts / np.where(
-        sharded, params.expert_shards, 1.0
-    )
+    owned = stage_params(work, lay, first=True).held(sharded)
     # Embedding and head may have fewer bytes of state per parameter; they have no experts.
-    ends = params.ends / np.where(sharded, params.dense_shards, 1.0)
-    moved = (owned - ends) * step_bytes_per_param(
+    moved = (owned.all - owned.ends) * step_bytes_per_param(
         state_bytes=work.optimizer_state_bytes, weight_bytes=eff.own_weight_bytes
     )
     on_host = np.asarray(lay.offload_optimizer) > 0

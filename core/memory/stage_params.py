@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +21,19 @@ from core.model.transformer import (
     query_size,
     routed_expert_params,
 )
-from core.numeric import Numeric
+from core.numeric import Bools, Numeric
+
+
+class Held(NamedTuple):
+    """Parameters that one GPU holds."""
+
+    dense: Numeric
+    ends: Numeric  # of `dense`
+    experts: Numeric
+
+    @property
+    def all(self) -> Numeric:
+        return self.dense + self.experts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +48,12 @@ class StageParams:
     expert_shards: Numeric
     one_layer: Numeric
     largest_unit: Numeric  # parameters of the largest piece that is gathered at once
+
+    def held(self, sharded: Bools) -> Held:
+        """What one GPU holds where data parallelism shards it, or does not."""
+        shards = np.where(sharded, self.dense_shards, 1.0)
+        experts = self.experts / np.where(sharded, self.expert_shards, 1.0)
+        return Held(self.dense / shards, self.ends / shards, experts)
 
 
 def stage_params(work: Workload, lay: Layouts, *, first: bool) -> StageParams:

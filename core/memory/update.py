@@ -18,8 +18,7 @@ def step_temporaries(work: Workload, lay: Layouts, params: StageParams, eff: Eff
     (`Efficiency.step_bytes`) or its AdamW does: none where the update is one fused kernel. Those of
     Adafactor by operators are of one tensor, the largest. Adapters are small."""
     sharded = column(lay.strategy, "shards_optimizer") > 0
-    updated = params.dense / np.where(sharded, params.dense_shards, 1.0)
-    updated = updated + params.experts / np.where(sharded, params.expert_shards, 1.0)
+    updated = params.held(sharded).all
     away = (np.asarray(work.offload_optimizer) > 0) | np.asarray(work.paged_optimizer, dtype=bool)
     held = np.maximum(eff.step_bytes, _roots_bytes(work, lay, eff)) * updated
     held = held * work.trained_fraction

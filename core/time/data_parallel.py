@@ -29,8 +29,8 @@ def data_parallel_s(
     A computation hides one communication at a time: that of a micro-batch hides its gathers, and
     what is left of the last micro-batch hides the reduction of gradients. ZeRO-2 scatters after
     every micro-batch, so all of them hide it; FSDP that sums whole gradients scatters in the last
-    only. A pipeline gathers once per step. Updated weights
-    hide as gradients do, or not at all where nothing runs beside them.
+    only. A pipeline gathers once per step. Updated weights hide as gradients do, or not at all
+    where nothing runs beside them.
     """
     m = np.asarray(lay.num_microbatches, dtype=float)
     before, last = traffic.gathers_of_step_s(work, lay, cluster, eff, params, layers)

@@ -13,42 +13,34 @@ from core.machine.efficiency import Efficiency
 from core.memory.activations import offloaded_bytes
 from core.memory.memory import selective_kept, tokens_per_rank
 from core.memory.offload import host_rate
-from core.memory.stage_params import StageParams
+from core.memory.stage_params import Held, StageParams
 from core.memory.update import lists_tensors
 from core.numeric import Numeric
 from core.time.data_parallel import overlapped_s
 
 
-def _owned_params(work: Workload, lay: Layouts, params: StageParams) -> Numeric:
-    """Trained parameters that one GPU updates."""
-    sharded = column(lay.strategy, "shards_optimizer") > 0
-    held = params.dense / np.where(sharded, params.dense_shards, 1.0) + params.experts / np.where(
-        sharded, params.expert_shards, 1.0
-    )
-    return held * work.trained_fraction
+def _held(lay: Layouts, params: StageParams) -> Held:
+    """Parameters that one GPU updates, trained or not."""
+    return params.held(column(lay.strategy, "shards_optimizer") > 0)
 
 
-def _owned_ends_and_experts(
-    work: Workload, lay: Layouts, params: StageParams
-) -> tuple[Numeric, Numeric]:
-    """Owned parameters in embeddings and LM head (none with adapters), and in experts."""
-    sharded = column(lay.strategy, "shards_optimizer") > 0
-    ends = params.ends / np.where(sharded, params.dense_shards, 1.0)
-    experts = params.experts / np.where(sharded, params.expert_shards, 1.0)
-    return ends * (1.0 - np.asarray(work.adapters)), experts * work.trained_fraction
+def _trained_ends(work: Workload, held: Held) -> Numeric:
+    """Of them, embeddings and LM head: none with adapters."""
+    return held.ends * (1.0 - np.asarray(work.adapters))
 
 
 def optimizer_s(
     work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency, params: StageParams
 ) -> Numeric:
     """Update of the parameters that one GPU owns, on the device or in the host's memory."""
-    owned = _owned_params(work, lay, params)
+    held = _held(lay, params)
+    owned, experts = held.all * work.trained_fraction, held.experts * work.trained_fraction
+    ends = _trained_ends(work, held)
     rate = np.where(
         np.asarray(work.offload_optimizer) > 0,
         host_rate(lay, eff),
         np.asarray(cluster.memory_bytes_per_s) * eff.memory,
     )
-    ends, experts = _owned_ends_and_experts(work, lay, params)
     moved = owned * optimizers.step_bytes_per_param(
         state_bytes=work.optimizer_state_bytes,
         weight_bytes=eff.own_weight_bytes,
@@ -82,9 +74,10 @@ def offload_s(
     m = np.asarray(lay.num_microbatches, dtype=float)
     link = eff.host_link * np.asarray(cluster.host_link_bytes_per_s)
     drive = np.minimum(eff.nvme_bytes_per_s, link)
-    owned = _owned_params(work, lay, params)
+    held = _held(lay, params)
+    owned = held.all * work.trained_fraction
     states = owned * (4.0 + np.asarray(work.optimizer_state_bytes))
-    states = states + _owned_ends_and_experts(work, lay, params)[0] * more_state_bytes_of_ends(work)
+    states = states + _trained_ends(work, held) * more_state_bytes_of_ends(work)
     on_nvme = np.asarray(work.offload_optimizer) == NVME
     down = held_gradient_bytes(strategy=lay.strategy, gradient_bytes=work.gradient_bytes)
     down = np.minimum(down, 4.0)
@@ -94,9 +87,11 @@ def offload_s(
         np.where(work.paged_optimizer, 2 * owned * work.optimizer_state_bytes / link, 0.0),
     )
     sharded = column(lay.strategy, "shards_parameters") > 0
-    held = (params.dense / params.dense_shards + params.experts / params.expert_shards) * 2.0
+    gathered = 2.0 * params.held(sharded).all
     from_where = np.where(np.asarray(work.offload_params) == NVME, drive, link)
-    fetch = np.where((np.asarray(work.offload_params) > 0) & sharded, 2 * held / from_where, 0.0)
+    fetch = np.where(
+        (np.asarray(work.offload_params) > 0) & sharded, 2 * gathered / from_where, 0.0
+    )
     kept = offloaded_bytes(
         work.model,
         tokens=tokens_per_rank(work, lay),

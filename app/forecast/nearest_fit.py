@@ -46,16 +46,16 @@ def sentence(
     apart: str = "",
 ) -> str:
     """One paragraph: how much is missing, the largest part, and the nearest change that fits."""
-    if not jobs and without_precision:
-        return (
-            f"No plan: none of the chosen GPUs has {scenario.precision} matrix units; choose "
-            "another precision (bf16, or fp16 on a V100), or other GPUs."
-        )
     if not jobs and not_clusters:
         return (
             "No plan: the chosen offers are not sold as a cluster, so that each is one machine at "
             f"most{f' ({apart}, at prices of their own)' if apart else ''}; choose fewer GPUs, "
             "another cloud, or give the network (network_gbit_per_gpu)."
+        )
+    if not jobs and without_precision:
+        return (
+            f"No plan: none of the chosen GPUs has {scenario.precision} matrix units; choose "
+            "another precision (bf16, or fp16 on a V100), or other GPUs."
         )
     if not jobs:
         return (

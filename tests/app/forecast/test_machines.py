@@ -30,6 +30,17 @@ def test_64_h100_of_a_cluster_reach_what_such_clusters_reach(cloud):
     assert plan.network.source
 
 
+def test_one_gpu_without_the_precision_does_not_hide_that_the_others_are_no_cluster():
+    """A marketplace of many kinds of single machines, among them one V100, which has no bf16."""
+    found, plan = best(model="llama3.1-70b", num_gpus="256", cloud="vast", global_batch_size="512")
+    assert plan is None
+    assert {e.reason for e in found.excluded} >= {"not_a_cluster"}
+    assert "not sold as a cluster" in found.nothing_fits
+    assert "matrix units" not in found.nothing_fits
+    old = best(model="llama3.1-8b", gpu="v100-16gb", num_gpus="8", global_batch_size="512")[0]
+    assert "matrix units" in old.nothing_fits
+
+
 def test_single_machines_are_no_cluster_and_it_is_counted():
     found, plan = best(model="llama3.1-70b", gpu="H100-80GB-SXM", num_gpus="64", cloud="lambda",
                        global_batch_size="512")  # fmt: skip

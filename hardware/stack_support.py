@@ -18,7 +18,7 @@ from pathlib import Path
 from core.errors import FactError, shown
 from core.layout.layouts import LAYER_SPLITS
 from core.machine.accelerator import Source
-from core.time.layer import decimal_year
+from core.time.software import decimal_year
 from hardware.efficiency import Stack, stacks
 from hardware.tables import check_source, is_date, rows
 

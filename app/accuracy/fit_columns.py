@@ -24,7 +24,7 @@ from core.errors import RunsError
 from core.evidence.accuracy import repeat_weights
 from core.evidence.fitting import Model, Priors
 from core.machine.efficiency import NAMES, Efficiency
-from core.time.layer import decimal_year
+from core.time.software import decimal_year
 from core.units import GIB
 from hardware import names
 from hardware.efficiency import GENERIC, Entry, profiles, stack_of, stacks

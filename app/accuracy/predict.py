@@ -17,7 +17,8 @@ from core.evidence.own_runs import OwnRuns, said_by_own
 from core.evidence.residual import SMALLEST_SHIFT, MeasuredRuns, Traits, learned, sentence
 from core.evidence.traits import traits
 from core.machine.cluster import Cluster
-from core.memory.memory import peak_bytes, unreported_bytes
+from core.memory.counters import unreported_bytes
+from core.memory.memory import peak_bytes
 from core.numeric import Numeric
 from core.time.step import Step, step
 from core.units import GIB

@@ -20,8 +20,8 @@ from core.layout.sharding import GRADIENT_BYTES
 from core.machine.efficiency import Efficiency
 from core.memory.activations import share_of_parts
 from core.model.transformer import Transformer, is_moe
-from core.time.layer import decimal_year, is_since
 from core.time.repeated import matmul_shares
+from core.time.software import decimal_year, is_since
 from hardware.efficiency import GENERIC, Stack, stack_of
 from hardware.habits.adapters import EAGER, FUSED, LINEAR_LOSS, runs_eagerly
 from hardware.habits.optimizers import factors_by_operator, lists_tensors

@@ -14,7 +14,7 @@ from core.layout.workload import Workload
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.memory.memory import peak_bytes
-from core.time.layer import decimal_year
+from core.time.software import decimal_year
 from hardware.efficiency import Stack
 from hardware.measured import RunInputs
 from hardware.measured_model import ModelFacts

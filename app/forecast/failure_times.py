@@ -24,7 +24,7 @@ from core.model.transformer import total_params
 from core.money.other_costs import checkpoint_bytes
 from core.numeric import Numeric, as_float
 from core.scenario import Scenario
-from core.time.layer import decimal_year, is_since
+from core.time.software import decimal_year, is_since
 from hardware import facts
 from hardware.efficiency import GENERIC
 from hardware.reliability import used

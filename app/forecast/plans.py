@@ -17,7 +17,7 @@ from app.forecast.search import Found
 from app.forecast.training import habits_of
 from core.evidence import uncertainty
 from core.layout.layouts import Layouts
-from core.memory.memory import counted_bytes
+from core.memory.counters import counted_bytes
 from core.numeric import as_float
 from core.search.plan import AtHalfNetwork, Interval, Plan
 from hardware.measured import measured_accelerators

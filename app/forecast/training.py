@@ -28,7 +28,7 @@ from core.model import adapters
 from core.money import cost as money_cost
 from core.numeric import as_float
 from core.scenario import Scenario, task_size
-from core.time.layer import decimal_year, is_since
+from core.time.software import decimal_year, is_since
 from hardware.efficiency import GENERIC, Stack, efficiency, stacks
 from hardware.habits import options
 from hardware.habits.adapters import (

@@ -19,16 +19,13 @@ from core.layout.pipeline import microbatches_in_flight, microbatches_on_last_st
 from core.layout.sharding import column
 from core.layout.workload import layers_of_fullest_stage
 from core.memory.activations import kept_bytes
-from core.memory.memory import (
-    communicators,
-    live_bytes,
-    logits_bytes,
-    one_layer,
-    settled_bytes,
-    stage_bytes,
-)
+from core.memory.counters import settled_bytes
+from core.memory.layer_memory import one_layer
+from core.memory.logits import logits_bytes
+from core.memory.memory import live_bytes, stage_bytes
 from core.memory.reserve import reserve_of
 from core.memory.stage_params import stage_params
+from core.memory.states import communicators
 from core.numeric import as_float
 
 STATES = {

@@ -24,9 +24,11 @@ from core.layout.pipeline import bubble_fraction
 from core.layout.workload import layers_of_fullest_stage
 from core.memory.stage_params import stage_params
 from core.numeric import as_float
-from core.time import traffic
-from core.time.layer import layer_seconds, rates, software_factor
+from core.time import state_traffic, traffic
+from core.time.layer import layer_seconds
+from core.time.rates import rates
 from core.time.repeated import repeated_collectives, repeated_share
+from core.time.software import software_factor
 
 MOVED = "measurement_factor"
 # Parts of a step: the row of hardware/formulas.csv, and the fractions that the part depends on.
@@ -246,22 +248,24 @@ def _data_parallel(case: Case, own_s: float) -> tuple[str, tuple[Record, ...], s
     work, lay, cluster, eff = case.work, case.lay, case.cluster, case.eff
     params = stage_params(work, lay, first=True)
     layers = layers_of_fullest_stage(work, pp=lay.pp)
-    before, last = traffic.gathers_of_step_s(work, lay, cluster, eff, params, layers)
+    before, last = state_traffic.gathers_of_step_s(work, lay, cluster, eff, params, layers)
     times = 1 if case.plan.layout.pp > 1 else case.plan.layout.num_microbatches
     gathers = (as_float(before) * (times - 1) + as_float(last)) / times
     rest = (lay, cluster, eff, params, work.trained_fraction, work.gradient_bytes)
-    latency_s = traffic.buckets_latency_s(*rest)
-    reduced = as_float(traffic.gradient_s(*rest, latency_s=latency_s) + traffic.replica_s(*rest))
+    latency_s = state_traffic.buckets_latency_s(*rest)
+    reduced = as_float(
+        state_traffic.gradient_s(*rest, latency_s=latency_s) + state_traffic.replica_s(*rest)
+    )
     reduced += as_float(
-        traffic.updated_weights_s(work, lay, cluster, eff, params, latency_s=latency_s)
+        state_traffic.updated_weights_s(work, lay, cluster, eff, params, latency_s=latency_s)
     )
     inputs = (
         record("gathers_s", "Weights gathered, gradients scattered, on average", gathers, "s",
-               topic="Which collectives"),
+               topic="Collectives of states"),
         record("num_gathers", "Times a step", times, "",
                note="once a step in a pipeline, else once a micro-batch"),
         record("reduced_s", "Gradients reduced, once a step", reduced, "s",
-               topic="Which collectives"),
+               topic="Collectives of states"),
         record("hidden_s", "Of it, behind computation", times * gathers + reduced - own_s, "s",
                topic="Overlap", note=LEFT),
     )  # fmt: skip

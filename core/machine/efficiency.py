@@ -85,7 +85,7 @@ class Efficiency:
     quantised_kept: Numeric  # of them, under adapters on a 4-bit base
     routed_copies: Numeric  # copies kept of each token that goes to an expert
     selective_kept: Numeric  # share of activations that selective recompute keeps
-    logits_bytes: Numeric  # moved per logit and pass (core/time/layer.py)
+    logits_bytes: Numeric  # moved per logit and pass (core/time/memory_bound.py)
     held_logits_bytes: Numeric  # per logit: 16-bit, fp32 copies and gradient
     compiled_logits: Numeric  # of them, where the loss is compiled
     own_weight_bytes: Numeric  # of a weight that is its own master copy: 4, or 2 if all is 16-bit

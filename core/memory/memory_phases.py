@@ -33,22 +33,19 @@ from core.layout.workload import Workload
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.memory.activations import LayerKept
-from core.memory.memory import (
+from core.memory.counters import settled_bytes
+from core.memory.layer_memory import gathered_kv_bytes, kept_of_layers, one_layer
+from core.memory.logits import logits_bytes
+from core.memory.memory import in_flight, stage_bytes
+from core.memory.reserve import reserve_of
+from core.memory.stage_params import StageParams, stage_params
+from core.memory.states import (
     communicators,
-    gathered_kv_bytes,
-    in_flight,
-    kept_of_layers,
-    logits_bytes,
     makes_gradients_late,
-    one_layer,
-    settled_bytes,
-    stage_bytes,
     state_bytes,
     state_copies,
     unsharded_bytes,
 )
-from core.memory.reserve import reserve_of
-from core.memory.stage_params import StageParams, stage_params
 from core.memory.update import step_temporaries
 from core.numeric import Numeric
 

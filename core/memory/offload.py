@@ -11,8 +11,8 @@ from core.layout.optimizers import step_bytes_per_param
 from core.layout.sharding import column
 from core.layout.workload import CPU, NOWHERE, Workload
 from core.machine.efficiency import Efficiency
-from core.memory.memory import state_bytes
 from core.memory.stage_params import stage_params
+from core.memory.states import state_bytes
 from core.numeric import Numeric
 
 # Places of (optimizer states, weights) that the search tries, least offloading first.

@@ -17,8 +17,8 @@ def reserve_bytes(
     *, live: Numeric, memory_bytes: Numeric, pooled: Numeric, eff: Efficiency
 ) -> Numeric:
     """Context (at most a tenth of a small device, where contexts are smaller), and memory that the
-    allocator cannot use. `live` without `core.memory.memory.settled_bytes`. Contexts lie in what a
-    pool leaves of the device, which no tensor gets, where the device is `pooled`. [JAX]"""
+    allocator cannot use. `live` without `core.memory.counters.settled_bytes`. Contexts lie in what
+    a pool leaves of the device, which no tensor gets, where the device is `pooled`. [JAX]"""
     memory = np.asarray(memory_bytes, dtype=float)
     context = np.minimum(eff.reserve_bytes, 0.1 * memory)
     left = (1 - np.asarray(eff.memory_pool)) * pooled * memory

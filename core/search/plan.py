@@ -136,7 +136,7 @@ class Plan:
     step_s: Mapping[str, float]  # by part, in the order they are drawn; sums to the step
     memory_bytes: Mapping[str, float]  # by part; sums to the peak
     memory_capacity_bytes: float
-    memory_counted_bytes: Mapping[str, float]  # the peak by core.memory.memory.COUNTERS
+    memory_counted_bytes: Mapping[str, float]  # the peak by core.memory.counters.COUNTERS
     probability_oom: float
     num_steps: float
     gpu_hours: float  # that are paid

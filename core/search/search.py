@@ -15,7 +15,8 @@ import numpy as np
 from core.layout.layouts import Choices
 from core.layout.workload import Workload
 from core.machine.efficiency import Efficiency
-from core.memory.memory import live_bytes, unwasted_bytes
+from core.memory.counters import unwasted_bytes
+from core.memory.memory import live_bytes
 from core.memory.offload import HOST_SHARED_BY, host_bytes, work_on
 from core.memory.reserve import reserve_of
 from core.numeric import as_float

@@ -11,7 +11,7 @@ from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.memory.stage_params import StageParams
 from core.numeric import Numeric
-from core.time import one_by_one, traffic
+from core.time import one_by_one, state_traffic
 from core.time.overlap import exposed_s, hidden_s
 
 
@@ -33,7 +33,7 @@ def data_parallel_s(
     where nothing runs beside them.
     """
     m = np.asarray(lay.num_microbatches, dtype=float)
-    before, last = traffic.gathers_of_step_s(work, lay, cluster, eff, params, layers)
+    before, last = state_traffic.gathers_of_step_s(work, lay, cluster, eff, params, layers)
     exposed = np.where(work.overlaps_weights, eff.fsdp_exposed, 1.0)
     gathers, hidden = overlapped_s(last, free_s, exposed, eff)
     zero2 = (column(lay.strategy, "shards_gradients") > 0) & (
@@ -41,13 +41,13 @@ def data_parallel_s(
     )
     of = (lay, cluster, eff, params, work.trained_fraction, work.gradient_bytes)
     as_held = work.reduces_as_held
-    latency_s = traffic.buckets_latency_s(*of, as_held)
-    back = traffic.updated_weights_s(work, lay, cluster, eff, params, latency_s=latency_s)
+    latency_s = state_traffic.buckets_latency_s(*of, as_held)
+    back = state_traffic.updated_weights_s(work, lay, cluster, eff, params, latency_s=latency_s)
     gradients, hidden_gradients = overlapped_s(
-        traffic.gradient_s(*of, as_held, latency_s=latency_s)
+        state_traffic.gradient_s(*of, as_held, latency_s=latency_s)
         * one_by_one.gradient_passes(work, lay)
         + one_by_one.owners_s(work, lay, cluster, eff, params)
-        + traffic.replica_s(*of)
+        + state_traffic.replica_s(*of)
         + np.where(work.overlaps_weights, back, 0.0),
         np.where(zero2, m, _hiding_microbatches(lay)) * free_s - hidden / eff.overlap_window,
         np.where(work.overlaps_gradients, eff.dp_exposed, 1.0),

@@ -13,7 +13,7 @@ from core.machine.efficiency import Efficiency
 from core.memory.stage_params import StageParams
 from core.model.transformer import matrices_per_mlp
 from core.numeric import Numeric
-from core.time import links, traffic
+from core.time import links, state_traffic, traffic
 
 
 def split_projections_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
@@ -52,10 +52,10 @@ def owners_s(
         return 0.0
     ranks = np.multiply(lay.dp_shard, lay.cp)
     rate, latency_s, _ = links.group(cluster, eff, lay, ranks=ranks, stride=lay.tp)
-    reduced = traffic.reduced_bytes(lay, work.trained_fraction, work.gradient_bytes)
-    tensors = traffic.LARGE_TENSORS * work.model.num_layers / np.asarray(lay.pp)
+    reduced = state_traffic.reduced_bytes(lay, work.trained_fraction, work.gradient_bytes)
+    tensors = state_traffic.LARGE_TENSORS * work.model.num_layers / np.asarray(lay.pp)
     fill_s = (ranks - 1) * (eff.fill_bytes / rate + latency_s)
     more = params.dense * reduced / ranks / rate + tensors * fill_s
     times = np.maximum(np.asarray(lay.num_microbatches, dtype=float), 1.0)
     of_owners = np.asarray(work.reduces_to_owners) & (column(lay.strategy, "shards_gradients") > 0)
-    return np.where(of_owners & traffic.whole_and_shared(lay), times * more, 0.0)
+    return np.where(of_owners & state_traffic.whole_and_shared(lay), times * more, 0.0)

@@ -11,7 +11,7 @@ from core.layout.workload import NVME, Workload, more_state_bytes_of_ends
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.memory.activations import offloaded_bytes
-from core.memory.memory import selective_kept, tokens_per_rank
+from core.memory.layer_memory import selective_kept, tokens_per_rank
 from core.memory.offload import host_rate
 from core.memory.stage_params import Held, StageParams
 from core.memory.update import lists_tensors

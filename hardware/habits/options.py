@@ -9,7 +9,7 @@ that graphs hold in addition.
 from __future__ import annotations
 
 from core.scenario import Scenario
-from core.time.layer import decimal_year
+from core.time.software import decimal_year
 from hardware.efficiency import Stack
 from hardware.stack_support import habit
 

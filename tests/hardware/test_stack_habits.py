@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.time.layer import decimal_year
+from core.time.software import decimal_year
 from hardware.efficiency import stack_of, stacks
 from hardware.habits.unnamed import built_on, software_of
 from hardware.stack_support import habit

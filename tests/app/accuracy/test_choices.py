@@ -9,7 +9,7 @@ from app.accuracy.closeness import closeness
 from app.accuracy.fit import Outcome
 from app.accuracy.validate import validate
 from core.evidence.fitting import Fit
-from core.time.layer import decimal_year
+from core.time.software import decimal_year
 from hardware.cross_validation import SPLITS
 from hardware.efficiency import profiles, read_entries
 from hardware.measured import MODELS_CSV, RUNS_CSV, read_runs

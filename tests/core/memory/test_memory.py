@@ -17,17 +17,11 @@ from core.layout.workload import (
     layers_of_fullest_stage,
 )
 from core.memory.activations import layer_bytes
-from core.memory.memory import (
-    PARTS,
-    counted_bytes,
-    one_layer,
-    peak_bytes,
-    stage_bytes,
-    state_bytes,
-    tokens_per_rank,
-    unreported_bytes,
-)
+from core.memory.counters import counted_bytes, unreported_bytes
+from core.memory.layer_memory import one_layer, tokens_per_rank
+from core.memory.memory import PARTS, peak_bytes, stage_bytes
 from core.memory.stage_params import stage_params
+from core.memory.states import state_bytes
 from core.model.adapters import nf4_bytes_per_param
 from core.model.transformer import embedding_params, expert_params, total_params
 from tests.made_up.jobs import (

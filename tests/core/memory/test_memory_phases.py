@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 
 from core.memory.activations import input_bytes
-from core.memory.memory import one_layer, peak_bytes, tokens_per_rank
+from core.memory.layer_memory import one_layer, tokens_per_rank
+from core.memory.memory import peak_bytes
 from core.memory.memory_phases import (
     PARTS,
     PHASES,

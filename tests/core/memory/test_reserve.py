@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from core.machine.cluster import cluster_of
-from core.memory.memory import peak_bytes, unreported_bytes
+from core.memory.counters import unreported_bytes
+from core.memory.memory import peak_bytes
 from core.memory.reserve import reserve_bytes, reserve_of
 from core.units import GIB
 from hardware.facts import accelerator

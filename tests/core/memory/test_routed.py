@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core.memory.memory import one_layer
+from core.memory.layer_memory import one_layer
 from core.memory.routed import held_rows
 from tests.made_up.jobs import DEEPSEEK_V3, IDEAL, MIXTRAL_8X7B, layout, workload
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.memory.memory import peak_bytes, state_bytes
+from core.memory.memory import peak_bytes
 from core.memory.stage_params import stage_params
+from core.memory.states import state_bytes
 from core.model.transformer import routed_expert_params
 from tests.made_up.jobs import CLUSTER, DEEPSEEK_V3, IDEAL, MIXTRAL_8X7B, layout, workload
 

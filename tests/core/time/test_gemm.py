@@ -14,7 +14,8 @@ from core.model.transformer import (
     num_moe_layers,
 )
 from core.time import gemm, kernels
-from core.time.layer import layer_seconds, rates
+from core.time.layer import layer_seconds
+from core.time.rates import rates
 from tests.made_up.jobs import (
     CLUSTER,
     DEEPSEEK_V3,

@@ -11,7 +11,9 @@ from core.layout.precision import PRECISIONS
 from core.model.adapter_passes import KINDS, AdapterPasses, moved_bytes_per_token
 from core.model.transformer import layer_params, num_moe_layers
 from core.time import kernels
-from core.time.layer import MEASURED_YEARS, decimal_year, layer_seconds, rates, software_factor
+from core.time.layer import layer_seconds
+from core.time.rates import rates
+from core.time.software import MEASURED_YEARS, decimal_year, software_factor
 from hardware.facts import accelerator
 from tests.made_up.jobs import (
     CLUSTER,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core.machine.cluster import cluster_of
 from core.memory.stage_params import stage_params
-from core.time import links, traffic
+from core.time import links, state_traffic, traffic
 from core.time.collectives import (
     all_reduce_s,
     in_switch_all_reduce_s,
@@ -104,7 +104,7 @@ def test_ddp_inside_a_machine_is_added_up_and_a_sharded_optimizer_is_not(strateg
     lay = layout(strategy=strategy)
     params = stage_params(workload(LLAMA_8B), lay, first=True)
     plain, added = (
-        float(traffic.gradient_s(lay, c, IDEAL, params, 1.0, latency_s=0.0))
+        float(state_traffic.gradient_s(lay, c, IDEAL, params, 1.0, latency_s=0.0))
         for c in (CLUSTER, NVLINK_SHARP)
     )
     assert (added < plain) == (strategy == "ddp")

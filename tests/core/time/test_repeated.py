@@ -10,7 +10,7 @@ from hypothesis import given
 
 from core.layout.layouts import RECOMPUTE
 from core.memory.activations import layer_kept, module_bytes_per_token
-from core.memory.memory import one_layer
+from core.memory.layer_memory import one_layer
 from core.time.layer import layer_seconds
 from core.time.repeated import repeated_flops_per_token, repeated_share
 from core.time.step import step

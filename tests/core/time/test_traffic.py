@@ -12,7 +12,7 @@ from hypothesis import given
 
 from core.memory.stage_params import stage_params
 from core.model.transformer import total_params
-from core.time import traffic
+from core.time import state_traffic, traffic
 from core.time.collectives import ring_hop_s, share_sent_once
 from core.time.step import step
 from tests.made_up.jobs import (
@@ -42,22 +42,24 @@ def params_of(model, lay):
 def step_bytes(model, lay):
     """Bytes of all data-parallel collectives of one step with `num_microbatches` of them."""
     p = params_of(model, lay)
-    per_microbatch = traffic.gather_s(lay, SLOW, IDEAL, p, 1.0, 32.0)
-    once = traffic.replica_s(lay, SLOW, IDEAL, p, 1.0)
+    per_microbatch = state_traffic.gather_s(lay, SLOW, IDEAL, p, 1.0, 32.0)
+    once = state_traffic.replica_s(lay, SLOW, IDEAL, p, 1.0)
     return float(per_microbatch * lay.num_microbatches + once) + reduced_s(lay, model=model)
 
 
 def gathers_s(lay, cluster=SLOW):
-    return float(traffic.gather_s(lay, cluster, IDEAL, params_of(LLAMA_8B, lay), 1.0, 32.0))
+    return float(state_traffic.gather_s(lay, cluster, IDEAL, params_of(LLAMA_8B, lay), 1.0, 32.0))
 
 
 def reduced_s(lay, cluster=SLOW, model=LLAMA_8B, gradients=float("nan")):
     """Seconds in which gradients are reduced and updated weights come back."""
     p = params_of(model, lay)
     of = (lay, cluster, IDEAL, p, 1.0, gradients)
-    latency_s = traffic.buckets_latency_s(*of)
-    back = traffic.updated_weights_s(workload(model), lay, cluster, IDEAL, p, latency_s=latency_s)
-    return float(traffic.gradient_s(*of, latency_s=latency_s)) + float(back)
+    latency_s = state_traffic.buckets_latency_s(*of)
+    back = state_traffic.updated_weights_s(
+        workload(model), lay, cluster, IDEAL, p, latency_s=latency_s
+    )
+    return float(state_traffic.gradient_s(*of, latency_s=latency_s)) + float(back)
 
 
 def gradients_s(lay, cluster=SLOW):
@@ -65,7 +67,7 @@ def gradients_s(lay, cluster=SLOW):
 
 
 def replicas_s(lay, cluster=SLOW):
-    return float(traffic.replica_s(lay, cluster, IDEAL, params_of(LLAMA_8B, lay), 1.0))
+    return float(state_traffic.replica_s(lay, cluster, IDEAL, params_of(LLAMA_8B, lay), 1.0))
 
 
 def tensor_s(lay, cluster=SLOW, model=LLAMA_8B):
@@ -139,21 +141,21 @@ class TestDataParallelVolumes:
         lay = layout(strategy=strategy, num_microbatches=4)
         p, params = params_of(LLAMA_8B, lay), float(total_params(LLAMA_8B))
         work = workload(LLAMA_8B, sums_whole_gradients=True)
-        before, last = traffic.gathers_of_step_s(work, lay, SLOW, IDEAL, p, 32.0)
+        before, last = state_traffic.gathers_of_step_s(work, lay, SLOW, IDEAL, p, 32.0)
         scattered = float(last) - float(before)
         of = {"fsdp2": 4, "zero3": 0}[strategy]  # ZeRO-3 scatters each time
         assert scattered == pytest.approx(params * 7 / 8 * of, rel=1e-6, abs=1)
-        usual = traffic.gathers_of_step_s(workload(LLAMA_8B), lay, SLOW, IDEAL, p, 32.0)
+        usual = state_traffic.gathers_of_step_s(workload(LLAMA_8B), lay, SLOW, IDEAL, p, 32.0)
         assert usual == (last, last)
 
     def test_frozen_weights_send_no_gradients(self):
         lay = layout(strategy="ddp")
         p = params_of(LLAMA_8B, lay)
-        assert float(traffic.gradient_s(lay, SLOW, IDEAL, p, 0.0, latency_s=0.0)) == pytest.approx(
-            0, abs=1
-        )
+        assert float(
+            state_traffic.gradient_s(lay, SLOW, IDEAL, p, 0.0, latency_s=0.0)
+        ) == pytest.approx(0, abs=1)
         sharded = layout(strategy="fsdp2")
-        gathers = float(traffic.gather_s(sharded, SLOW, IDEAL, p, 0.0, 32.0))
+        gathers = float(state_traffic.gather_s(sharded, SLOW, IDEAL, p, 0.0, 32.0))
         assert gathers == pytest.approx(float(total_params(LLAMA_8B)) * 7 / 8 * 4)
 
     @pytest.mark.parametrize("strategy", ["ddp", "zero1", "zero2", "zero3", "fsdp2"])
@@ -300,7 +302,7 @@ def test_weights_that_are_cast_before_they_are_gathered_move_half_but_for_both_e
 
     def step_s(in_8_bits):
         work = workload(LLAMA_8B, gathers_in_8_bits=in_8_bits)
-        return float(traffic.gathers_of_step_s(work, lay, SLOW, IDEAL, held, 32.0)[1])
+        return float(state_traffic.gathers_of_step_s(work, lay, SLOW, IDEAL, held, 32.0)[1])
 
     linear = float(held.dense - held.ends)
     ranks = float(held.dense_shards)
@@ -308,7 +310,7 @@ def test_weights_that_are_cast_before_they_are_gathered_move_half_but_for_both_e
     frozen = workload(LLAMA_8B, gathers_in_8_bits=True, weight_bytes=0.5)
     quantised = workload(LLAMA_8B, weight_bytes=0.5)
     both = (
-        float(traffic.gathers_of_step_s(w, lay, SLOW, IDEAL, held, 32.0)[1])
+        float(state_traffic.gathers_of_step_s(w, lay, SLOW, IDEAL, held, 32.0)[1])
         for w in (frozen, quantised)
     )
     assert next(both) == next(both)
@@ -336,8 +338,8 @@ def test_owners_that_broadcast_their_tensors_fill_the_ring_of_machines_once_each
         lay = layout(strategy="zero1", dp_shard=ranks)
         one_by_one = workload(LLAMA_8B, broadcasts_weights=True)
         rest = (lay, network, eff, params_of(LLAMA_8B, lay))
-        each = traffic.updated_weights_s(workload(LLAMA_8B), *rest, latency_s=0.0)
-        owners = traffic.updated_weights_s(one_by_one, *rest, latency_s=0.0)
+        each = state_traffic.updated_weights_s(workload(LLAMA_8B), *rest, latency_s=0.0)
+        owners = state_traffic.updated_weights_s(one_by_one, *rest, latency_s=0.0)
         return float(owners - each)
 
     assert filled_s(8) == 0
@@ -528,8 +530,8 @@ def test_faster_links_never_take_longer(job):
     ]
 
     def reduced_of(lay, c, eff, params):
-        latency_s = traffic.buckets_latency_s(lay, c, eff, params, 1.0)
-        return traffic.gradient_s(lay, c, eff, params, 1.0, latency_s=latency_s)
+        latency_s = state_traffic.buckets_latency_s(lay, c, eff, params, 1.0)
+        return state_traffic.gradient_s(lay, c, eff, params, 1.0, latency_s=latency_s)
 
     for machine in faster:
         for seconds in (
@@ -537,8 +539,8 @@ def test_faster_links_never_take_longer(job):
             lambda c: traffic.context_parallel_s(work, lay, c, eff),
             lambda c: traffic.expert_parallel_exposed_s(work, lay, c, eff),
             lambda c: reduced_of(lay, c, eff, params),
-            lambda c: traffic.gather_s(lay, c, eff, params, 1.0, 32.0),
-            lambda c: traffic.replica_s(lay, c, eff, params, 1.0),
+            lambda c: state_traffic.gather_s(lay, c, eff, params, 1.0, 32.0),
+            lambda c: state_traffic.replica_s(lay, c, eff, params, 1.0),
         ):
             assert np.all(seconds(machine) <= seconds(cluster) * (1 + 1e-12))
             assert np.all(seconds(cluster) >= 0)
@@ -564,7 +566,7 @@ def test_data_parallelism_of_16_bit_gradients_sends_half_of_what_fp32_ones_do():
     of = (lay, SLOW, IDEAL, params_of(LLAMA_8B, lay), 1.0)
 
     def sent_s(gradients, as_held):
-        return float(traffic.gradient_s(*of, gradients, as_held, latency_s=0.0))
+        return float(state_traffic.gradient_s(*of, gradients, as_held, latency_s=0.0))
 
     assert sent_s(2.0, True) == pytest.approx(sent_s(4.0, True) / 2)
     assert sent_s(2.0, False) == sent_s(4.0, True)  # of fp32 weights

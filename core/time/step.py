@@ -112,8 +112,10 @@ def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Ste
     fewer = layers_fewer_on_last_stage(work, pp=lay.pp)
     head = np.maximum(one.head - fewer * per_layer, 0.0)
     mean_stage_s = (work.model.num_layers * per_layer + one.head) / lay.pp + pp
-    # A third of the launches that a device waits for also belong to weight gradients.
-    weight_gradients = one.matmul_forward + one.experts_forward + waiting / 3
+    # A third of the launches that a device waits for also belong to weight gradients, where no
+    # keys and values travel meanwhile, which cannot be put off.
+    idle = np.maximum(waiting - inside.cp_hidden / eff.overlap_window, 0.0)
+    weight_gradients = one.matmul_forward + one.experts_forward + idle / 3
     weight_gradients = weight_gradients * (1 - np.asarray(work.adapters))
     bubble = bubble_fraction(
         pp=lay.pp,

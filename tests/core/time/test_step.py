@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.layout.layouts import RECOMPUTE, SEARCHED_RECOMPUTE, dp
+from core.layout.pipeline import ZERO_BUBBLE
 from core.layout.workload import CPU, NVME
 from core.machine.cluster import cluster_of
 from core.memory.activations import layer_bytes
@@ -518,6 +519,16 @@ def test_a_slower_host_never_speeds_a_step_up_and_graphs_never_slow_it(job, slow
     assert seconds(step(loaded, lay, cluster, eff)) >= here * (1 - 1e-12)
     graphs = replace(work, cuda_graphs=True)
     assert seconds(step(graphs, lay, cluster, eff)) <= here * (1 + 1e-12)
+
+
+def test_a_wait_in_which_keys_and_values_travel_fills_no_bubble():
+    """A zero-bubble schedule fills bubbles with weight gradients that it can put off; a wait that
+    hides the ring of context parallelism is none of them."""
+    lay = layout(pp=4, cp=4, dp_shard=1, num_gpus=16, schedule=ZERO_BUBBLE)
+    ring = replace(CLUSTER, scale_up_bytes_per_s=1e8, scale_out_bytes_per_s=1e8)
+    eff = replace(IDEAL, host_s=3e-5)
+    bubbles = [parts_of(lay, cluster=ring, eff=eff, host_slowdown=s)["bubble"] for s in (1.0, 1.5)]
+    assert bubbles[1] == pytest.approx(bubbles[0], rel=1e-9) != 0
 
 
 @pytest.mark.parametrize("host_s", [1e-6, 1e-4, 1e-3, 1e-1])

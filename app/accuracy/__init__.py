@@ -8,8 +8,6 @@ choices         what the forecast would have chosen among measured runs: groups 
                 in, and their regret
 closeness       how near a forecast comes by what is known: a stack never seen, one known,
                 one's own machine
-columns         published runs as input columns of the estimator, from their settings, never
-                their measurements
 command         runcast validate and runcast fit: compare forecasts with published runs, and
                 refit them
 document        the tables of a validation other than the errors: points, memory classes,
@@ -32,12 +30,8 @@ readme          the accuracy block of a README, rewritten from a validation: run
                 validate --readme
 regret          regret of choices by forecast: its tables, its sentence and its JSON values
 rows            problems with the rows of a file of measured runs, each with its line number
-run_features    the features of the software of a published run: as its row says, else the
-                habit of its stack
-run_layout      the layout of a published run: its stated degrees, else the smallest that
-                fit in memory
-run_words       translate the words of published runs to ours: precisions, strategies,
-                networks, offloading
+runs            published runs as input columns of the estimator, from their settings, never
+                their measurements
 runs_section    the part of the Accuracy page on single runs: the chart, its summary in
                 words, and its data
 scores          compare forecasts of published runs with their measurements and with a

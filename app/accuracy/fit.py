@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from app.accuracy import fit_columns as fc
 from app.accuracy import fit_kernels
-from app.accuracy.columns import Columns
 from app.accuracy.fit_columns import Numbers, Sample
 from app.accuracy.predict import (
     circumstances_of,
@@ -33,6 +32,7 @@ from app.accuracy.predict import (
     reported_memory_bytes,
     tokens_per_s_per_gpu,
 )
+from app.accuracy.runs.columns import Columns
 from core.evidence.fitting import Fit, fit, fit_widths
 from core.evidence.residual import MeasuredRuns, learned
 from core.evidence.uncertainty import Z_90, Circumstances, memory_terms, throughput_terms, unknown

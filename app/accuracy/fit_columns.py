@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.accuracy import fit_kernels
-from app.accuracy.columns import Columns, Read, columns, read_or_why
 from app.accuracy.predict import publications
+from app.accuracy.runs.columns import Columns, columns
+from app.accuracy.runs.written import Read, read_or_why
 from app.accuracy.scores import configurations
 from core.errors import RunsError
 from core.evidence.accuracy import repeat_weights

@@ -9,8 +9,8 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from app.accuracy.columns import Columns, columns
-from app.accuracy.run_words import PRECISION_NAMES
+from app.accuracy.runs.columns import Columns, columns
+from app.accuracy.runs.words import PRECISION_NAMES
 from core.evidence import uncertainty
 from core.evidence.inference import total
 from core.evidence.own_runs import OwnRuns, said_by_own

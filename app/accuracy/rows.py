@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.accuracy.predict import Predictions
-from app.accuracy.run_features import (
+from app.accuracy.runs.features import (
     BALANCES,
     BEST,
     BLOCKWISE,
@@ -25,7 +25,7 @@ from app.accuracy.run_features import (
     PACKINGS,
     UNFUSED,
 )
-from app.accuracy.run_words import PRECISION_NAMES, SHARDING_NAMES
+from app.accuracy.runs.words import PRECISION_NAMES, SHARDING_NAMES
 from app.accuracy.section_scores import Section
 from app.document import format as fmt
 from core.errors import shown

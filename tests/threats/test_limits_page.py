@@ -15,7 +15,7 @@ PACKAGES = ("app", "core", "hardware", "pricing", "runners")
 # Found by their names, and no bound on what comes from outside.
 INTERNAL = {
     "a figure of a machine, a model or a market": """
-        app.accuracy.run_features.ADAMW_BF16_STATE_BYTES app.accuracy.run_features.DTYPE_BYTES
+        app.accuracy.runs.features.ADAMW_BF16_STATE_BYTES app.accuracy.runs.features.DTYPE_BYTES
         app.accuracy.read_columns.KEPT
         app.forecast.anchor.ANY_MEMORY_BYTES app.forecast.one_case.ROOMY_BYTES
         app.guides.memory.LOGITS_BYTES
@@ -32,7 +32,7 @@ INTERNAL = {
         hardware.spot.ADVISOR_PERIOD_S pricing.history.LONGEST_BUNDLED_GAP
         pricing.history.LONGEST_GAP pricing.whole_source.FEW_ROWS app.operate.prices.SKEW
         app.operate.data.LOW_BYTES app.operate.data.FULL_BYTES
-        app.accuracy.columns.INT8_BYTES core.model.adapter_passes._DROPOUT_KEPT
+        app.accuracy.runs.columns.INT8_BYTES core.model.adapter_passes._DROPOUT_KEPT
         core.model.adapter_passes._KEPT_IN""",
     "how good a measurement must be": """
         runners.calibration.validity.MAX_DRIFT runners.calibration.validity.MAX_ERROR

@@ -5,8 +5,8 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from app.accuracy.columns import columns
 from app.accuracy.predict import circumstances_of, predict
+from app.accuracy.runs.columns import columns
 from core.evidence.uncertainty import throughput_sigma
 from core.units import GIB
 from hardware.facts import accelerator

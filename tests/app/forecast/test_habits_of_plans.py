@@ -5,7 +5,7 @@ from dataclasses import fields
 
 import pytest
 
-from app.accuracy.run_features import features, year_of
+from app.accuracy.runs.features import features, year_of
 from app.forecast import answer, resolve
 from app.forecast.training import workload_of
 from app.scenario.model import model_of

@@ -1,4 +1,4 @@
-"""The layout of a published run: its stated degrees, else the smallest that fit in memory."""
+"""The layouts that a published run may have, and the least that fits in memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.accuracy.run_features import NEW_KERNELS, year_of
+from app.accuracy.runs.features import NEW_KERNELS, year_of
 from core.evidence.inference import FITS, smallest_degrees, total
 from core.layout.layouts import RECOMPUTE, SCHEDULES, Layouts
 from core.layout.sharding import INDEX
@@ -23,21 +23,17 @@ FSDP = ("fsdp1", "fsdp2", "hsdp")
 SINGLE_SEQUENCES = "2025-04"  # since when torchtitan cuts a batch into them
 
 
-def layout_of(
+def layouts_of(
     inputs: RunInputs,
     i: int,
     facts: ModelFacts,
-    work: Workload,
     cluster: Cluster,
-    eff: Efficiency,
     sharding: str,
     *,
     xla: bool = False,
-) -> tuple[dict[str, float], bool]:
-    """The row's layout as scalars, and whether its tp and pp were given.
-
-    Blank degrees are the smallest that fit in memory with full recompute.
-    """
+) -> tuple[list[dict[str, float]], bool]:
+    """The layouts that the row may have as scalars, the one with the smallest degrees first, and
+    whether its tp and pp were given."""
     tp, pp = float(inputs.tp[i]), float(inputs.pp[i])
     if np.isnan(tp) and xla and sharding in FSDP:
         tp = 1.0  # the default of MaxText's ici_tensor_parallelism; its recipes shard over fsdp
@@ -55,13 +51,21 @@ def layout_of(
         _degrees(inputs, i, facts, sharding, float(t), float(p), unit, xla)
         for t, p in zip(tps, pps, strict=True)
     ]
+    return options, len(options) == 1 and not np.isnan(tp + pp)
+
+
+def least_that_fits(
+    options: list[dict[str, float]], work: Workload, cluster: Cluster, eff: Efficiency
+) -> dict[str, float]:
+    """The first layout that fits in memory with full recompute; where none does, the one that
+    needs the least."""
     if len(options) == 1:
-        return options[0], not np.isnan(tp + pp)
+        return options[0]
     columns = Layouts(**{n: np.array([o[n] for o in options]) for n in options[0]})
     full = replace(columns, recompute=np.full(len(options), float(RECOMPUTE.index("full"))))
     need = total(peak_bytes(work, full, cluster, eff))
     fits = np.flatnonzero(need <= np.asarray(cluster.memory_bytes))
-    return options[int(fits[0]) if len(fits) else int(np.argmin(need))], False
+    return options[int(fits[0]) if len(fits) else int(np.argmin(need))]
 
 
 def sharding_that_fits(

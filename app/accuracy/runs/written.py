@@ -1,20 +1,19 @@
-"""Published runs as input columns of the estimator, from their settings, never their measurements.
+"""One published run as it is written: what no efficiency changes.
 
-Blank settings are inferred: recompute and degrees as the least that fits the memory, sharding as
-the stack's default, the network as that of the accelerator's usual machine. Inferred settings
-are counted, because each one widens the interval.
+Blank settings are inferred: degrees as the least that fits the memory, sharding as the stack's
+default, the network as that of the accelerator's usual machine. Inferred settings are counted,
+because each one widens the interval.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import overload
 
 import numpy as np
-from numpy.typing import NDArray
 
-from app.accuracy.run_features import (
+from app.accuracy.runs.features import (
     DTYPE_BYTES,
     OFF,
     XLA,
@@ -24,8 +23,14 @@ from app.accuracy.run_features import (
     reported,
     year_of,
 )
-from app.accuracy.run_layout import gathers_once, given_or, layout_of, sharding_that_fits
-from app.accuracy.run_words import (
+from app.accuracy.runs.layout import (
+    gathers_once,
+    given_or,
+    layouts_of,
+    least_that_fits,
+    sharding_that_fits,
+)
+from app.accuracy.runs.words import (
     PRECISION_NAMES,
     SHARDING_NAMES,
     network_bytes_per_s,
@@ -33,21 +38,17 @@ from app.accuracy.run_words import (
     offloaded_to,
 )
 from core.errors import RuncastError
-from core.evidence.inference import least_recompute, with_least_offload, with_paged_optimizer
-from core.evidence.uncertainty import OF_STEP, Circumstances, doublings
-from core.layout.layouts import RECOMPUTE, SEARCHED_RECOMPUTE, Layouts
+from core.evidence.uncertainty import OF_STEP, doublings
+from core.layout.layouts import RECOMPUTE
 from core.layout.precision import PRECISIONS
 from core.layout.workload import Workload
-from core.machine import efficiency as efficiencies
 from core.machine.accelerator import Accelerator
 from core.machine.cluster import Cluster, cluster_of
-from core.machine.cluster import as_columns as cluster_columns
 from core.machine.efficiency import Efficiency
-from core.model import transformer as model_transformer
 from core.model.adapters import nf4_bytes_per_param, trained_fraction
-from core.model.transformer import Transformer, is_moe
+from core.model.transformer import is_moe
 from core.numeric import Numeric
-from hardware.efficiency import GENERIC, Stack, efficiency, of_family, stack_of
+from hardware.efficiency import Stack, stack_of
 from hardware.facts import accelerator, fabric, scale_up_hop_s
 from hardware.habits.adapters import ATTENTION, QKV, adapter_fields, targets_of
 from hardware.habits.unnamed import software_of
@@ -66,37 +67,12 @@ LORA_RANK = 16.0  # assumed, with adapters on every matrix, where a row does not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
-    """The runs that can be forecast, as columns with one row per run."""
+class Placed:
+    """Layout and recompute of one run, and what of it was inferred."""
 
-    work: Workload
-    layouts: Layouts
-    cluster: Cluster
-    efficiency: Efficiency
-    circumstances: Circumstances
-
-    def take(self, rows: NDArray[np.intp]) -> Columns:
-        """Only the rows with these numbers."""
-        work = _columns(self.work, rows, but="model")
-        return Columns(
-            work=Workload(model=Transformer(**_columns(self.work.model, rows)), **work),
-            layouts=Layouts(**_columns(self.layouts, rows)),
-            cluster=self.cluster.take(rows),
-            efficiency=Efficiency(**_columns(self.efficiency, rows)),
-            circumstances=Circumstances(**_columns(self.circumstances, rows)),
-        )
-
-
-def _frozen_bytes(task: str, dtype: str) -> float:
-    """Bytes that a frozen weight is kept in."""
-    if task == "qlora":
-        return nf4_bytes_per_param(double_quantisation=True)
-    return DTYPE_BYTES["fp32"] if dtype == "fp32" and task == "lora" else DTYPE_BYTES["bf16"]
-
-
-def _columns(record: Any, rows: NDArray[np.intp], but: str = "") -> dict[str, Any]:
-    names = [f.name for f in fields(record) if f.name != but]
-    return {n: np.asarray(getattr(record, n))[rows] for n in names}
+    layout: dict[str, float]
+    recomputes: tuple[str, ...]  # candidates: as given, or the stack's defaults; () for any
+    circumstances: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,73 +87,16 @@ class Read:
     cluster: Cluster
     network_known: bool
     work: Workload
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
-    """One run as scalars, with counts of the settings that were inferred."""
-
-    work: Workload
-    layout: dict[str, float]
-    cluster: Cluster
-    efficiency: Efficiency
-    recomputes: tuple[str, ...]  # candidates: as given, or the stack's defaults; () for any
     may_page: bool  # its recipe pages the optimizer to the host if nothing else fits
-    circumstances: dict[str, float]
+    said: tuple[tuple[str, float], ...]  # efficiencies that the row states itself
+    placed: Placed | None  # None where the memory decides
 
 
-def columns(
-    inputs: RunInputs,
-    models: Mapping[str, ModelFacts],
-    profiles: Mapping[str, Efficiency] | None = None,
-    *,
-    known: Sequence[Read | str] | None = None,
-    only: Iterable[int] | None = None,
-) -> tuple[Columns | None, NDArray[np.intp], NDArray[np.object_]]:
-    """The runs that can be forecast (None if there are none), their row numbers, and for every
-    row the reason why it cannot be forecast ('' if it can).
-
-    `known`: the rows as `read_or_why` has found them; `only`: the numbers of those to look at.
-    """
-    rows: list[_Row] = []
-    reasons = np.full(len(inputs), "", dtype=object)
-    kept = []
-    for i in range(len(inputs)) if only is None else only:
-        try:
-            one = read_or_why(inputs, i, models) if known is None else known[i]
-            if isinstance(one, str):
-                reasons[i] = one
-                continue
-            rows.append(_row(one, inputs, i, profiles))
-            kept.append(i)
-        except RuncastError as e:
-            reasons[i] = str(e)
-    return (_columns_of(rows) if rows else None), np.array(kept, dtype=np.intp), reasons
-
-
-def _columns_of(rows: list[_Row]) -> Columns:
-    names = [f.name for f in fields(Workload) if f.name != "model"]
-    work = Workload(
-        model=model_transformer.as_columns([r.work.model for r in rows]),
-        **{n: np.array([getattr(r.work, n) for r in rows]) for n in names},
-    )
-    lay = Layouts(**{n: np.array([r.layout[n] for r in rows]) for n in rows[0].layout})
-    cluster = cluster_columns([r.cluster for r in rows])
-    eff = efficiencies.as_columns([r.efficiency for r in rows])
-    kinds = [r.recomputes or SEARCHED_RECOMPUTE for r in rows]
-    allowed = np.array([[kind in k for kind in RECOMPUTE] for k in kinds])
-    lay = replace(lay, recompute=least_recompute(work, lay, cluster, eff, allowed=allowed))
-    may_page = np.array([r.may_page for r in rows])
-    work = with_least_offload(work, lay, cluster, eff)
-    return Columns(
-        work=with_paged_optimizer(work, lay, cluster, eff, may=may_page),
-        layouts=lay,
-        cluster=cluster,
-        efficiency=eff,
-        circumstances=Circumstances(
-            **{n: np.array([r.circumstances[n] for r in rows]) for n in rows[0].circumstances}
-        ),
-    )
+def _frozen_bytes(task: str, dtype: str) -> float:
+    """Bytes that a frozen weight is kept in."""
+    if task == "qlora":
+        return nf4_bytes_per_param(double_quantisation=True)
+    return DTYPE_BYTES["fp32"] if dtype == "fp32" and task == "lora" else DTYPE_BYTES["bf16"]
 
 
 def _read(inputs: RunInputs, i: int, models: Mapping[str, ModelFacts]) -> Read:
@@ -193,7 +112,8 @@ def _read(inputs: RunInputs, i: int, models: Mapping[str, ModelFacts]) -> Read:
     stack, profile = _software(inputs, i, chip, known_stack)
     cluster, network_known = _cluster(inputs, i, chip)
     in_rack = float(np.asarray(cluster.scale_up_domain)) > float(np.asarray(cluster.gpus_per_node))
-    return Read(
+    work = _work(inputs, i, facts, stack, in_rack=in_rack)
+    read = Read(
         facts=facts,
         chip=chip,
         known_stack=known_stack,
@@ -201,8 +121,14 @@ def _read(inputs: RunInputs, i: int, models: Mapping[str, ModelFacts]) -> Read:
         profile=profile,
         cluster=cluster,
         network_known=network_known,
-        work=_work(inputs, i, facts, stack, in_rack=in_rack),
+        work=work,
+        may_page=stack.name in PAGED_RECIPES
+        and float(inputs.num_gpus[i]) == 1
+        and not work.adapters,
+        said=reported(inputs, i, stack),
+        placed=None,
     )
+    return replace(read, placed=placed(read, inputs, i, None))
 
 
 def read_or_why(inputs: RunInputs, i: int, models: Mapping[str, ModelFacts]) -> Read | str:
@@ -213,28 +139,36 @@ def read_or_why(inputs: RunInputs, i: int, models: Mapping[str, ModelFacts]) -> 
         return str(e)
 
 
-def _row(of: Read, inputs: RunInputs, i: int, profiles: Mapping[str, Efficiency] | None) -> _Row:
+@overload
+def placed(of: Read, inputs: RunInputs, i: int, eff: Efficiency) -> Placed: ...
+
+
+@overload
+def placed(of: Read, inputs: RunInputs, i: int, eff: None) -> Placed | None: ...
+
+
+def placed(of: Read, inputs: RunInputs, i: int, eff: Efficiency | None) -> Placed | None:
+    """Layout and recompute of a row; None without efficiencies where the memory decides."""
     facts, chip, known_stack, stack = of.facts, of.chip, of.known_stack, of.stack
     cluster, work = of.cluster, of.work
     written = str(inputs.dp_sharding[i])
-    eff = reported(inputs, i, efficiency(of.profile, profiles), stack)
-    if known_stack is None:  # as uncertain as any unknown one, whatever it is built on
-        width = efficiency(GENERIC, profiles)
-        eff = replace(eff, throughput_sigma=width.throughput_sigma, memory_sigma=width.memory_sigma)
-        # What selective means is how such software works, not how well.
-        eff = replace(eff, selective_core=of_family(stack.family, profiles).selective_core)
     sharding = SHARDING_NAMES.get(written, stack.dp_sharding or "zero1")
     if sharding == "fsdp2" and chip.vendor == "google":
         # The data-centre network joins TPU slices; runs replicate the model across slices.
         sharding = "hsdp" if float(inputs.num_gpus[i]) > cluster.scale_up_domain else sharding
-    if written not in SHARDING_NAMES:
+    if written not in SHARDING_NAMES and sharding == "ddp" and float(inputs.num_gpus[i]) > 1:
+        if eff is None:
+            return None
         sharding = sharding_that_fits(inputs, i, facts, work, cluster, eff, sharding)
     named = known_stack is not None or bool(stack.software)
     stays = sharding == "zero2" and named and gathers_once(stack)
     sharding = "fsdp2" if stays else sharding
-    layout, degrees_known = layout_of(
-        inputs, i, facts, work, cluster, eff, sharding, xla=stack.family == XLA
+    options, degrees_known = layouts_of(
+        inputs, i, facts, cluster, sharding, xla=stack.family == XLA
     )
+    if len(options) > 1 and eff is None:
+        return None
+    layout = options[0] if eff is None else least_that_fits(options, work, cluster, eff)
     layout["reshard"] = float(not stays)
     if habit(stack, "sequence_parallel", year_of(inputs, i)) == OFF:
         layout["sequence_parallel"] = 0.0
@@ -260,15 +194,9 @@ def _row(of: Read, inputs: RunInputs, i: int, profiles: Mapping[str, Efficiency]
         written not in SHARDING_NAMES,
         bool(np.isnan(inputs.micro_batch[i])),
     ]
-    return _Row(
-        work=work,
+    return Placed(
         layout=layout,
-        cluster=cluster,
-        efficiency=eff,
         recomputes=recomputes,
-        may_page=stack.name in PAGED_RECIPES
-        and float(inputs.num_gpus[i]) == 1
-        and not work.adapters,
         circumstances={
             "num_inferred": float(sum(unknown)),
             "num_inferred_of_memory": float(sum(of_memory)),

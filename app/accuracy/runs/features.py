@@ -7,17 +7,15 @@ date (hardware/stacks.csv, hardware/stack_habits.csv).
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from math import nan
 from typing import Any
 
 import numpy as np
 
-from app.accuracy.run_words import SHARDING_NAMES
+from app.accuracy.runs.words import SHARDING_NAMES
 from core.layout.optimizers import OPTIMIZERS, optimizer
 from core.layout.routing import MAX_VIO, MAX_VIO_OF_BIAS, max_vio_of_alike
 from core.layout.sharding import GRADIENT_BYTES
-from core.machine.efficiency import Efficiency
 from core.memory.activations import share_of_parts
 from core.model.transformer import Transformer, is_moe
 from core.time.repeated import matmul_shares
@@ -176,17 +174,18 @@ def features(
     }
 
 
-def reported(inputs: RunInputs, i: int, eff: Efficiency, stack: Stack) -> Efficiency:
-    """The profile with what a row says about its weights and about its printed peak of memory."""
+def reported(inputs: RunInputs, i: int, stack: Stack) -> tuple[tuple[str, float], ...]:
+    """Values of the profile that a row says itself: of its weights, and of its printed peak of
+    memory."""
+    said: dict[str, float] = {}
     measure = str(inputs.memory_measure[i])
     if measure in MEASURES:
-        eff = replace(
-            eff,
-            reserve_reported=float(measure == "device"),
-            fragmentation_reported=float(measure != "allocated"),
-        )
+        said["reserve_reported"] = float(measure == "device")
+        said["fragmentation_reported"] = float(measure != "allocated")
     weights = DTYPE_BYTES.get(str(inputs.param_dtype[i]) or _tuned_weights(inputs, i, stack))
-    return eff if weights is None else replace(eff, own_weight_bytes=weights)
+    if weights is not None:
+        said["own_weight_bytes"] = weights
+    return tuple(said.items())
 
 
 def _tuned_weights(inputs: RunInputs, i: int, stack: Stack) -> str:

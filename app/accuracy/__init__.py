@@ -1,5 +1,7 @@
 """Forecasts compared with published runs and with a user's own, and the fit to published runs.
 
+The folder runs reads published runs as input columns of the estimator.
+
 as_json         the report of runcast validate as JSON values, and its forecasts as a CSV
                 file
 charts          the charts of the Accuracy page, drawn from the columns of
@@ -30,8 +32,6 @@ readme          the accuracy block of a README, rewritten from a validation: run
                 validate --readme
 regret          regret of choices by forecast: its tables, its sentence and its JSON values
 rows            problems with the rows of a file of measured runs, each with its line number
-runs            published runs as input columns of the estimator, from their settings, never
-                their measurements
 runs_section    the part of the Accuracy page on single runs: the chart, its summary in
                 words, and its data
 scores          compare forecasts of published runs with their measurements and with a

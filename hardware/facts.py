@@ -54,7 +54,7 @@ OPTIONAL = (
 )
 QUANTITIES = REQUIRED + OPTIONAL
 NUMBERS = tuple(q for q in QUANTITIES if q not in NAMES)
-FABRIC_QUANTITIES = ("latency_s", "instance_bytes_per_s")
+FABRIC_QUANTITIES = ("instance_bytes_per_s", "latency_s", "all_to_all_share")
 
 # A note that starts with this word: the number is derived or assumed, not printed.
 ASSUMED = "assumed"
@@ -62,6 +62,7 @@ ASSUMED = "assumed"
 # The unit that a quantity's name ends with, and the units a source may print it in.
 # The longest ending comes first: memory_bytes_per_s is no duration.
 _UNITS = {
+    "_share": ("fraction",),
     "_flops_per_s": ("FLOP/s", "TFLOP/s", "PFLOP/s"),
     "_bytes_per_s": ("B/s", "GB/s", "GiB/s", "TB/s", "Mbit/s", "Gbit/s", "Tbit/s"),
     "_bytes": ("B", "MB", "MiB", "GB", "GiB", "TB"),
@@ -187,6 +188,12 @@ def fabrics() -> dict[str, dict[str, tuple[float, Source]]]:
 def fabric(name: str, quantity: str) -> float:
     """One link constant in SI units: `fabric("infiniband", "latency_s")`."""
     return _fabric_fact(name, quantity)[0]
+
+
+def all_to_all_share(name: str) -> float:
+    """Share of its rate that a network gives to messages to all ranks, beyond what is lost on
+    every network; 1 where the table has no row."""
+    return fabrics().get(name, {}).get("all_to_all_share", (1.0, None))[0]
 
 
 def scale_up_hop_s(of: Accelerator) -> float:

@@ -4,6 +4,8 @@ The folder runs reads published runs as input columns of the estimator.
 
 as_json         the report of runcast validate as JSON values, and its forecasts as a CSV
                 file
+blind           forecasts that were made before anybody here had seen the runs: how far
+                off they were
 charts          the charts of the Accuracy page, drawn from the columns of
                 app/accuracy/document.py
 choices         what the forecast would have chosen among measured runs: groups to choose

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from app.accuracy import regret
+from app.accuracy.blind import examinations
 from app.accuracy.choices import regrets_of
 from app.accuracy.section_scores import Section, class_coverages, families
 from app.accuracy.words import NOTE
@@ -41,6 +42,7 @@ def report_json(report: Report) -> dict[str, Any]:
     accelerator, precision, architecture, framework, task and stack_profile. Figures whose name
     starts with weighted_ count each configuration once. `regret` has the choices among these rows
     (`rows`, `worst_groups`) and those of the shipped rows by fits that had not seen them.
+    `blind` has the scores of shipped runs as they were forecast before anybody had seen them.
     `nearby` has how many forecasts measured runs moved, by how much, and how far the nearest is.
     """
     pairs, chosen = report.pairs, regrets_of(report)
@@ -87,6 +89,10 @@ def report_json(report: Report) -> dict[str, Any]:
             "worst_groups": regret.worst_json(regret.worst_groups(chosen)),
             "shipped_rows_unseen": regret.as_json(regret.of_unseen(choice_figures())),
         },
+        "blind": [
+            {"examination": e.name, "publications": e.publications, **asdict(e.accuracy)}
+            for e in examinations()
+        ],
         "nearby": nearby_json(report.predictions),
         "model_notes": {key: list(notes) for key, notes in report.model_notes.items()},
     }

@@ -7,6 +7,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from app.accuracy.blind import examinations
 from app.accuracy.section_scores import Errors, class_coverages, families
 from app.accuracy.words import CLOSENESS, KINDS, SPLITS
 from app.document import format as fmt
@@ -113,6 +114,7 @@ def headlines(report: Report, folds: CrossValidation) -> Table[Errors]:
         Errors(accuracy=a, label="Forecast, fitted on these rows" if folds else "Forecast"),
         Errors(accuracy=once, label=weighed),
         *of_folds(folds, *(split for split in SPLITS if split != FITTED)).rows,
+        *(examination.row for examination in examinations()),
         Errors(accuracy=baseline, label=similar),
     )
     return _labelled("Throughput", "Errors of the forecast throughput", rows, *MEASURES)

@@ -219,7 +219,8 @@ def ablation(entries: list[Entry], today: dt.date) -> Table[tuple[str, ...]]:
     rows = []
     for label, values in INGREDIENTS:
         tried = alike if values is None else pinned(entries, values)
-        found = {(s, name): m.value for s, name, m in figures(refit(tried, today), today)}
+        result = refit(tried, today, only={split for split, _ in FIGURES})
+        found = {(s, name): m.value for s, name, m in figures(result, today)}
         rows.append((label, *(_percent(found[name]) for name in FIGURES)))
     names = (f"{split} {measure}" for split, measure in FIGURES)
     return plain("Errors without each ingredient", ("without", *names), rows, numeric=range(1, 9))

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app.accuracy import charts, document, errors, regret, upload_section, words
+from app.accuracy import blind, charts, document, errors, regret, upload_section, words
 from app.accuracy.choices import regrets_of
 from app.accuracy.runs_section import download, draw_ratios, ratios
 from app.accuracy.section_scores import Errors
@@ -77,6 +77,7 @@ def draw() -> None:
     headline = words.closeness_sentence(folds) or words.answer_sentence(a, report.baseline.overall)
     st.markdown(f"**{as_text(headline)}**")
     _draw_closeness(errors.by_closeness(folds))
+    st.markdown(as_text(blind.sentence()))
     st.caption(as_text(words.shipped_sentence(a)))
     _draw_errors(report, found["errors"])
     _draw_choices(found["choices"], found["worst_choices"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.accuracy import errors, regret, words
+from app.accuracy import blind, errors, regret, words
 from app.document import format as fmt
 from core.errors import RunsError, shown
 from hardware.cross_validation import ChoiceFigures, CrossValidation
@@ -27,6 +27,8 @@ def block(report: Report, folds: CrossValidation, choices: ChoiceFigures) -> str
         HINT,
         "",
         *_closeness(folds),
+        blind.sentence(),
+        "",
         f"On the {fmt.count(total)} shipped rows ({report.date}; "
         f"{fmt.count(total - report.num_refused)} forecast, {fmt.count(report.num_refused)} "
         "refused):",

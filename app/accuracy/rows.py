@@ -24,6 +24,7 @@ from app.accuracy.runs.features import (
     OPTIMIZER_WORDS,
     PACKINGS,
     UNFUSED,
+    is_understood,
 )
 from app.accuracy.runs.words import PRECISION_NAMES, SHARDING_NAMES
 from app.accuracy.section_scores import Section
@@ -95,6 +96,14 @@ def word_notes(runs: Runs) -> list[str]:
             lines = runs.line[readable & (words == word)]
             first = f"line {lines[0]}" if len(lines) == 1 else f"{len(lines)} rows from {lines[0]}"
             notes.append(f"{column}={shown(word)} ({first}) is not a known word: {assumed}.")
+    details = runs.inputs.recompute_detail
+    for text in sorted({*details[readable].tolist()}):
+        if not is_understood(text):
+            lines = runs.line[readable & (details == text)]
+            notes.append(
+                f"recompute_detail={shown(text)} (line {lines[0]}) is not understood: the mode in "
+                "recompute is taken for every layer."
+            )
     return notes
 
 

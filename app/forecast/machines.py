@@ -147,6 +147,7 @@ def machine(offer: Offer, accelerator: Accelerator) -> Machine:
             scale_out_bytes_per_s=rate,
             scale_up_hop_s=facts.scale_up_hop_s(accelerator),
             scale_out_hop_s=facts.fabric(network.fabric, "latency_s"),
+            scale_out_all_to_all=facts.all_to_all_share(network.fabric),
         ),
         network=network,
         supply=_supply(offer, network, is_private=is_private),

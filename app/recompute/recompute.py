@@ -37,7 +37,7 @@ from core.units import HOUR_S
 
 SAME = 1e-9  # relative tolerance between two computations of a number
 GIVEN = ("gpus_per_node", "scale_up_domain", "scale_out_bytes_per_s", "scale_up_hop_s",
-         "scale_out_hop_s")  # fmt: skip
+         "scale_out_hop_s", "scale_out_all_to_all")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

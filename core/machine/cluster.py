@@ -51,6 +51,7 @@ class Cluster:
     power_share: Numeric = 1.0  # of the full power that the device may draw
     scale_up_hop_s: Numeric = NVLINK_HOP_S
     scale_out_hop_s: Numeric = INFINIBAND_HOP_S
+    scale_out_all_to_all: Numeric = 1.0  # share of the port rate that messages to all ranks reach
     host_link_bytes_per_s: Numeric = ASSUMED_HOST_LINK_BYTES_PER_S
     newer_than_flash2: Numeric = 0.0  # generations of matrix units that FlashAttention 2 lacks
     fast_exponentials: Numeric = 0.0  # 1: twice the exponentials of its generation
@@ -81,6 +82,7 @@ def cluster_of(
     scale_out_bytes_per_s: float,
     scale_up_hop_s: float = NVLINK_HOP_S,
     scale_out_hop_s: float = INFINIBAND_HOP_S,
+    scale_out_all_to_all: float = 1.0,
 ) -> Cluster:
     """The cluster that one node shape makes; a missing measured ceiling is the assumed one."""
     peak = accelerator.bf16_flops_per_s
@@ -106,6 +108,7 @@ def cluster_of(
         switch_reduces=float(accelerator.switch_reduces or 0),
         scale_up_hop_s=scale_up_hop_s,
         scale_out_hop_s=scale_out_hop_s,
+        scale_out_all_to_all=scale_out_all_to_all,
         fast_exponentials=accelerator.architecture.fast_exponentials,
         newer_than_flash2=accelerator.architecture.newer_than_flash2,
         pools_memory=float(accelerator.vendor in POOLED_VENDORS),

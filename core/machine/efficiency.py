@@ -62,6 +62,7 @@ class Efficiency:
     # communication (core/time/collectives.py, core/time/overlap.py)
     scale_up: Numeric  # of the scale-up link
     scale_out: Numeric  # of the network link
+    scale_out_doubling: Numeric  # lost of it with each doubling of the domains of a ring
     hop: Numeric  # latency of a hop over the printed one
     all_to_all_hop: Numeric  # of a hop: messages to all ranks are under way together
     fill_bytes: Numeric  # that a step of a ring holds before it sends on

@@ -22,6 +22,8 @@ def _rates(
 ) -> dict[str, Numeric]:
     """Achieved rates of both tiers, for a group of this size with `local` ranks of a domain."""
     used: Numeric = 1.0
+    farther = np.log2(np.maximum(np.divide(ranks, local), 1.0))
+    shared = (1 - np.asarray(eff.scale_out_doubling)) ** farther
     if np.any(cluster.torus_axes):
         chips = np.minimum(lay.num_gpus, domain(cluster))
         share = collectives.torus_share(
@@ -36,7 +38,7 @@ def _rates(
         )
     return {
         "scale_up_bytes_per_s": eff.scale_up * used * np.asarray(cluster.scale_up_bytes_per_s),
-        "scale_out_bytes_per_s": eff.scale_out * np.asarray(cluster.scale_out_bytes_per_s),
+        "scale_out_bytes_per_s": eff.scale_out * shared * np.asarray(cluster.scale_out_bytes_per_s),
     }
 
 
@@ -50,7 +52,9 @@ def all_to_all_rates(cluster: Cluster, eff: Efficiency, ranks: Numeric) -> dict[
         longer = np.where(np.asarray(cluster.torus_axes) > 0, factor, 1.0)
     return {
         "scale_up_bytes_per_s": eff.all_to_all * np.asarray(cluster.scale_up_bytes_per_s) / longer,
-        "scale_out_bytes_per_s": eff.all_to_all * np.asarray(cluster.scale_out_bytes_per_s),
+        "scale_out_bytes_per_s": eff.all_to_all
+        * np.asarray(cluster.scale_out_bytes_per_s)
+        * cluster.scale_out_all_to_all,
     }
 
 

@@ -37,7 +37,11 @@ NAMES = {
     UP: ({"mlpwi_0", "mlpwi_1"}, {"mlpwi"}),
     CORE: ({"context"},),
 }
-CUSTOM = re.compile(r"custom\s+\w+:([\w+]+)")
+CUSTOM = re.compile(r"custom\b[\s,]*(.*)")  # then PLACE:NAME+NAME or NAME=PLACE, ...
+NAMED = re.compile(r"\b(?:device|offload):([\w+, ]+?)(?=$|;|,\s*\w+[:=])")
+PLACED = re.compile(r"\b(\w+)=(?:device|offload)\b")
+# Known, and not described by the products of a layer.
+WHOLE_POLICIES = tuple(f"{KEPT}{name}" for name in ("full", "custom", "none", "block"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +65,8 @@ def repeated(detail: str) -> Repeated | None:
     policy = detail.removeprefix(KEPT).strip()
     if policy == detail:
         return None
-    if given := CUSTOM.match(policy):
-        named = set(given[1].split("+"))
+    given = CUSTOM.match(policy)
+    if given and (named := _kept_names(given[1])):
         kept = {part for part, sets in NAMES.items() if any(s <= named for s in sets)}
         again: set[str] | None = set(PARTS - kept)
     else:
@@ -70,6 +74,16 @@ def repeated(detail: str) -> Repeated | None:
     if again is None:
         return None
     return Repeated(qkv=QKV in again, out=OUT in again, up=UP in again, core=CORE in again)
+
+
+def _kept_names(text: str) -> set[str]:
+    """The names that a policy of one's own keeps on the device or sends to the host.
+
+    >>> sorted(_kept_names("out_proj=remat, offload:qkv_proj, query_proj"))
+    ['qkv_proj', 'query_proj']
+    """
+    lists = [n for part in NAMED.findall(text) for n in re.split(r"[+,\s]+", part) if n]
+    return {*lists, *PLACED.findall(text)}
 
 
 def offloads(detail: str) -> bool:

@@ -32,7 +32,7 @@ INTERNAL = {
         hardware.spot.ADVISOR_PERIOD_S pricing.history.LONGEST_BUNDLED_GAP
         pricing.history.LONGEST_GAP pricing.whole_source.FEW_ROWS app.operate.prices.SKEW
         app.operate.data.LOW_BYTES app.operate.data.FULL_BYTES
-        app.accuracy.runs.columns.INT8_BYTES core.model.adapter_passes._DROPOUT_KEPT
+        app.accuracy.runs.written.INT8_BYTES core.model.adapter_passes._DROPOUT_KEPT
         core.model.adapter_passes._KEPT_IN""",
     "how good a measurement must be": """
         runners.calibration.validity.MAX_DRIFT runners.calibration.validity.MAX_ERROR

@@ -23,7 +23,7 @@ from core.time.software import decimal_year, is_since
 from hardware.efficiency import GENERIC, Stack, stack_of
 from hardware.habits.adapters import EAGER, FUSED, LINEAR_LOSS, runs_eagerly
 from hardware.habits.optimizers import factors_by_operator, lists_tensors
-from hardware.habits.remat import offloads, repeated
+from hardware.habits.remat import KEPT, WHOLE_POLICIES, offloads, repeated
 from hardware.habits.workload_fields import ON, workload_fields
 from hardware.measured import RunInputs
 from hardware.measured_cells import PACKED, PADDED
@@ -66,7 +66,11 @@ LIGHT_MODULES = re.compile(r"layernorm|moe_act|norm\+act|mla[_ ]up")  # recomput
 MLP_MODULES = re.compile(r"\bmoe\b|\bmlp\b")
 ALIKE = "alike"  # all tokens of a batch are a word or its padding
 BALANCES = {"forced": 1.0, "natural": nan, ALIKE: nan}  # of Workload.expert_imbalance
-SOME_LAYERS = re.compile(r"^(\d+) of (\d+) layers")
+CORE_MODULES = re.compile("core[_ ]att")
+SOME_LAYERS = re.compile(r"\b(\d+) of (\d+) layers")
+EVERY = re.compile(r"\bevery (second|other|third|fourth|\d+)(?:st|nd|rd|th)? layer")
+NUMERALS = {"second": 2.0, "other": 2.0, "third": 3.0, "fourth": 4.0}
+ALL_LAYERS = re.compile(r"\b(?:all|every) (?:layers?|blocks?)\b|offload|by operator")
 PACKINGS = (PACKED, PADDED)
 ELEMENTWISE = (EAGER, FUSED)
 MEASURES = ("allocated", "reserved", "device")
@@ -88,7 +92,9 @@ def recompute_of(inputs: RunInputs, i: int, *, experts: bool) -> str:
         return "mlp"
     if found or LIGHT_MODULES.search(modules):
         return "norm_act"
-    return "selective" if re.search("core[_ ]att", modules) else stated
+    if CORE_MODULES.search(modules):
+        return "selective"
+    return "full" if SOME_LAYERS.search(modules) or EVERY.search(modules) else stated
 
 
 def features(
@@ -251,11 +257,25 @@ def _document_tokens(inputs: RunInputs, i: int, stack: Stack) -> float:
 
 
 def _recomputed_layers(inputs: RunInputs, i: int) -> float:
-    """Share of the layers that are computed again, where a row prints how many of how many. No
-    fraction of the software, which a fit would overwrite."""
-    some = SOME_LAYERS.match(str(inputs.recompute_detail[i]))
-    again, layers = (1.0, 1.0) if some is None else (float(n) for n in some.groups())
-    return min(again / max(layers, 1.0), 1.0)
+    """Share of the layers that are computed again, where a row prints how many of how many, or
+    each how manieth. No fraction of the software, which a fit would overwrite."""
+    detail = str(inputs.recompute_detail[i]).lower()
+    if some := SOME_LAYERS.search(detail):
+        again, layers = (float(n) for n in some.groups())
+        return min(again / max(layers, 1.0), 1.0)
+    if each := EVERY.search(detail):
+        return 1 / max(NUMERALS.get(each[1]) or float(each[1]), 1.0)
+    return 1.0
+
+
+def is_understood(detail: str) -> bool:
+    """Whether a row's `recompute_detail` says something that a forecast reads, or nothing."""
+    words = detail.lower()
+    patterns = (
+        LIGHT_MODULES, MLP_MODULES, CORE_MODULES, SOME_LAYERS, EVERY, ALL_LAYERS,
+    )  # fmt: skip
+    policy = words.startswith(KEPT) and (repeated(words) is not None or words in WHOLE_POLICIES)
+    return not words or policy or any(p.search(words) for p in patterns)
 
 
 def _flag(given: float, usual: bool) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -21,6 +22,9 @@ from hardware.measured_model import ModelFacts
 
 FSDP = ("fsdp1", "fsdp2", "hsdp")
 SINGLE_SEQUENCES = "2025-04"  # since when torchtitan cuts a batch into them
+# Tokens of a micro-batch where a run does not say: about the median of the publications that do,
+# with a pipeline, without one, and of fine-tuning without one.
+TOKENS_IN_PIPELINE, TOKENS, TOKENS_TUNED = 4096.0, 16384.0, 8192.0
 
 
 def layouts_of(
@@ -32,8 +36,9 @@ def layouts_of(
     *,
     xla: bool = False,
 ) -> tuple[list[dict[str, float]], bool]:
-    """The layouts that the row may have as scalars, the one with the smallest degrees first, and
-    whether its tp and pp were given."""
+    """The layouts that the row may have as scalars, and whether its tp and pp were given: the
+    smallest degrees first, or where they are given and the micro-batch is not, the usual
+    micro-batch first and then smaller ones."""
     tp, pp = float(inputs.tp[i]), float(inputs.pp[i])
     if np.isnan(tp) and xla and sharding in FSDP:
         tp = 1.0  # the default of MaxText's ici_tensor_parallelism; its recipes shard over fsdp
@@ -51,21 +56,43 @@ def layouts_of(
         _degrees(inputs, i, facts, sharding, float(t), float(p), unit, xla)
         for t, p in zip(tps, pps, strict=True)
     ]
-    return options, len(options) == 1 and not np.isnan(tp + pp)
+    if len(options) > 1:
+        return options, False
+    cut = _cuts_by_rule(inputs, i, sharding, float(options[0]["pp"]), xla)
+    if np.isnan(inputs.micro_batch[i]) and not cut:
+        options = list(_with_smaller_microbatches(options[0]))
+    return options, not np.isnan(tp + pp)
 
 
-def least_that_fits(
-    options: list[dict[str, float]], work: Workload, cluster: Cluster, eff: Efficiency
+def _with_smaller_microbatches(layout: dict[str, float]) -> Iterator[dict[str, float]]:
+    """The layout, and as many sequences in more micro-batches, halved while they divide."""
+    micro, count = layout["micro_batch_size"], layout["num_microbatches"]
+    yield layout
+    while micro >= 2 and micro % 2 == 0:
+        micro, count = micro / 2, count * 2
+        yield layout | {"micro_batch_size": micro, "num_microbatches": count}
+
+
+def first_that_fits(
+    options: list[dict[str, float]],
+    work: Workload,
+    cluster: Cluster,
+    eff: Efficiency,
+    *,
+    recomputes: Sequence[str],
 ) -> dict[str, float]:
-    """The first layout that fits in memory with full recompute; where none does, the one that
-    needs the least."""
+    """The first layout that fits in memory, with the first of `recomputes` with which one does;
+    where none does, the one that needs the least."""
     if len(options) == 1:
         return options[0]
     columns = Layouts(**{n: np.array([o[n] for o in options]) for n in options[0]})
-    full = replace(columns, recompute=np.full(len(options), float(RECOMPUTE.index("full"))))
-    need = total(peak_bytes(work, full, cluster, eff))
-    fits = np.flatnonzero(need <= np.asarray(cluster.memory_bytes))
-    return options[int(fits[0]) if len(fits) else int(np.argmin(need))]
+    for name in recomputes:
+        again = np.full(len(options), float(RECOMPUTE.index(name)))
+        need = total(peak_bytes(work, replace(columns, recompute=again), cluster, eff))
+        fits = np.flatnonzero(need <= np.asarray(cluster.memory_bytes))
+        if len(fits):
+            return options[int(fits[0])]
+    return options[int(np.argmin(need))]
 
 
 def sharding_that_fits(
@@ -114,15 +141,12 @@ def _degrees(
     etp = given_or(inputs.etp[i], tp if moe and ep == 1 else 1.0)
     micro, batch = inputs.micro_batch[i], inputs.global_batch[i]
     if np.isnan(micro):
-        # FSDP stacks split a batch into as many micro-batches as there are stages (pytorch/
-        # torchtitan@b5bcd76c: pipeline_parallel_microbatches) until April 2025 (its pull request
-        # 1073); JAX recipes give a batch per device and do not accumulate
-        # (AI-Hypercomputer/maxtext@09d2025bc: src/MaxText/configs/base.yml: per_device_batch_size,
-        # gradient_accumulation_steps); others into single sequences.
-        old = year_of(inputs, i) < decimal_year(SINGLE_SEQUENCES)
-        cuts = pp if xla or (pp > 1 and sharding in FSDP and old) else np.inf
-        single = max(min(batch / ranks, 1.0), 1e-3)
-        micro = 1.0 if np.isnan(batch) else max(batch / ranks / cuts, single)
+        if np.isnan(batch):
+            micro = 1.0 if xla else _usual_sequences(inputs, i, np.inf, pp)
+        elif _cuts_by_rule(inputs, i, sharding, pp, xla):
+            micro = max(batch / ranks / pp, max(min(batch / ranks, 1.0), 1e-3))
+        else:
+            micro = _usual_sequences(inputs, i, batch / ranks, pp)
     if np.isnan(batch):
         batch = ranks * micro * max(pp * 4, 1.0)
     shard = given_or(inputs.fsdp_degree[i], ranks if sharding != "hsdp" else unit)
@@ -150,6 +174,29 @@ def _degrees(
         "offload_optimizer": 0.0,  # the workload holds a run's offload
         "offload_params": 0.0,
     }
+
+
+def _cuts_by_rule(inputs: RunInputs, i: int, sharding: str, pp: float, xla: bool) -> bool:
+    """Whether the software cuts a batch itself: FSDP stacks into as many micro-batches as there are
+    stages (pytorch/torchtitan@b5bcd76c: pipeline_parallel_microbatches) until April 2025 (its pull
+    request 1073); JAX recipes give a batch per device and do not accumulate
+    (AI-Hypercomputer/maxtext@09d2025bc: src/MaxText/configs/base.yml: per_device_batch_size,
+    gradient_accumulation_steps)."""
+    old = year_of(inputs, i) < decimal_year(SINGLE_SEQUENCES)
+    return xla or (pp > 1 and sharding in FSDP and old)
+
+
+def _usual_sequences(inputs: RunInputs, i: int, most: float, pp: float) -> float:
+    """Sequences of a usual micro-batch: the largest power of two in its tokens that divides what a
+    replica has of a batch, `most`, and what it has where that is less than one."""
+    if most < 1:
+        return max(most, 1e-3)
+    tuned = str(inputs.task[i]) != "pretrain"
+    tokens = TOKENS_IN_PIPELINE if pp > 1 else TOKENS_TUNED if tuned else TOKENS
+    micro = 1.0
+    while 2 * micro * inputs.seq_len[i] <= tokens and (np.isinf(most) or most % (2 * micro) == 0):
+        micro *= 2
+    return micro
 
 
 def _splits_sequence(inputs: RunInputs, i: int) -> bool:

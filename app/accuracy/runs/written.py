@@ -24,10 +24,10 @@ from app.accuracy.runs.features import (
     year_of,
 )
 from app.accuracy.runs.layout import (
+    first_that_fits,
     gathers_once,
     given_or,
     layouts_of,
-    least_that_fits,
     sharding_that_fits,
 )
 from app.accuracy.runs.words import (
@@ -49,7 +49,7 @@ from core.model.adapters import nf4_bytes_per_param, trained_fraction
 from core.model.transformer import is_moe
 from core.numeric import Numeric
 from hardware.efficiency import Stack, stack_of
-from hardware.facts import accelerator, fabric, scale_up_hop_s
+from hardware.facts import accelerator, all_to_all_share, fabric, scale_up_hop_s
 from hardware.habits.adapters import ATTENTION, QKV, adapter_fields, targets_of
 from hardware.habits.unnamed import software_of
 from hardware.measured import RunInputs, measured_accelerators
@@ -163,25 +163,30 @@ def placed(of: Read, inputs: RunInputs, i: int, eff: Efficiency | None) -> Place
     named = known_stack is not None or bool(stack.software)
     stays = sharding == "zero2" and named and gathers_once(stack)
     sharding = "fsdp2" if stays else sharding
-    options, degrees_known = layouts_of(
-        inputs, i, facts, cluster, sharding, xla=stack.family == XLA
-    )
+    options, has_degrees = layouts_of(inputs, i, facts, cluster, sharding, xla=stack.family == XLA)
     if len(options) > 1 and eff is None:
         return None
-    layout = options[0] if eff is None else least_that_fits(options, work, cluster, eff)
+    recompute = recompute_of(inputs, i, experts=bool(is_moe(facts.transformer)))
+    stated = recompute in RECOMPUTE
+    if eff is None:
+        layout = options[0]
+    else:
+        # Degrees come first where they are open; a micro-batch is made smaller before more is
+        # computed again.
+        usual = stack.recompute.split() or ["none"]
+        tried = (recompute,) if stated else ("full",) if not has_degrees else (usual[0], "full")
+        layout = first_that_fits(options, work, cluster, eff, recomputes=tried)
     layout["reshard"] = float(not stays)
     if habit(stack, "sequence_parallel", year_of(inputs, i)) == OFF:
         layout["sequence_parallel"] = 0.0
-    recompute = recompute_of(inputs, i, experts=bool(is_moe(facts.transformer)))
     usual = stack.recompute.split()
-    stated = recompute in RECOMPUTE
     recomputes = (recompute,) if stated else tuple(h for h in usual if h in RECOMPUTE)
     multi_node = float(inputs.num_gpus[i]) > float(np.asarray(cluster.gpus_per_node))
     unknown = [
         not stated,
         inputs.precision[i] in ("", "unknown"),
         bool(np.isnan(inputs.vpp[i])) and layout["pp"] > 1,
-        not degrees_known,
+        not has_degrees,
         written not in SHARDING_NAMES,
         multi_node and not of.network_known,
         bool(np.isnan(inputs.global_batch[i]) or np.isnan(inputs.micro_batch[i])),
@@ -190,7 +195,7 @@ def placed(of: Read, inputs: RunInputs, i: int, eff: Efficiency | None) -> Place
         layout["recompute"] = float(RECOMPUTE.index(recomputes[0]))
     of_memory = [
         len(recomputes) != 1,
-        not degrees_known,
+        not has_degrees,
         written not in SHARDING_NAMES,
         bool(np.isnan(inputs.micro_batch[i])),
     ]
@@ -278,5 +283,6 @@ def _cluster(inputs: RunInputs, i: int, chip: Accelerator) -> tuple[Cluster, boo
         scale_out_bytes_per_s=stated or chip.scale_out_bytes_per_s or assumed,
         scale_up_hop_s=scale_up_hop_s(chip),
         scale_out_hop_s=fabric(network_fabric(text), "latency_s"),
+        scale_out_all_to_all=all_to_all_share(network_fabric(text)),
     )
     return cluster, stated is not None

@@ -41,7 +41,7 @@ def test_only_the_block_is_rewritten(report, tmp_path):
     once = path.read_text()
     assert once.startswith(f"# Before\n\n{BEGIN}\n")
     assert once.endswith(f"{END}\n\nAfter.\n")
-    assert "old" not in once
+    assert "old | figures" not in once
     rewrite(path, report, {}, {})
     assert path.read_text() == once
 

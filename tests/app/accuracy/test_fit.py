@@ -325,7 +325,7 @@ def test_a_fit_of_logits_leaves_those_alone_that_a_software_is_known_to_hold(of,
     trials[1, place] += 4.0
     few, many = fit_columns.model(sample, priors, parameters, accuracy_fit.KINDS["memory"])(trials)
     known = np.asarray(sample.columns.work.logit_bytes) == 8
-    assert known.sum() == 52
+    assert known.sum() == 70
     assert np.all((few == many)[known])
     assert np.mean(few < many) > 0.3
 
@@ -334,7 +334,7 @@ def test_a_fit_of_recompute_leaves_the_share_of_layers_that_a_row_prints(of, pri
     """Rows that print how many of their layers are computed again pay for that share."""
     sample = of["throughput"]
     share = np.asarray(sample.columns.work.recomputed_layers)
-    assert sorted(set(share)) == [5 / 48, 21 / 80, 50 / 80, 1.0]
+    assert {5 / 48, 21 / 80, 1 / 2, 50 / 80, 1.0} < set(share)
     parameters = accuracy_fit._parameters(priors, "throughput")
     place = [(e.stack, e.quantity) for e in parameters].index((GENERIC, "full_recompute"))
     trials = np.tile([e.prior or 0.0 for e in parameters], (2, 1))
@@ -346,7 +346,7 @@ def test_a_fit_of_recompute_leaves_the_share_of_layers_that_a_row_prints(of, pri
     alike = (sample.family == "megatron") & (np.asarray(sample.columns.layouts.recompute) == 4)
     few = gained[alike & (share < 0.5)]  # adapters, of whose step a forward is a larger share
     assert 1.5 * few.max() < np.median(gained[alike & (share == 1)])
-    assert few.min() > 0.02
+    assert few.min() > 0.005
 
 
 def test_an_unnamed_stack_gives_a_run_neither_its_fractions_nor_its_habits(of, priors):

@@ -167,11 +167,11 @@ def test_a_forecast_of_what_was_measured_has_no_error(predicted_by):
 
     predicted_by(knows)
     report = validate(pairs=measured.PAIRS_CSV)
-    assert report.throughput.overall.n == report.baseline.overall.n == 2620
+    assert report.throughput.overall.n == report.baseline.overall.n == 2934
     assert report.throughput.overall.p90_ape == pytest.approx(0)
     assert report.throughput.overall.coverage_80 == 1
-    assert (report.memory.overall.n, report.memory.overall.mean_ape) == (1075, pytest.approx(0))
-    assert (report.oom.n_oom, report.oom.brier) == (54, 0)
+    assert (report.memory.overall.n, report.memory.overall.mean_ape) == (1219, pytest.approx(0))
+    assert (report.oom.n_oom, report.oom.brier) == (77, 0)
     assert report.pairs.overall.n == 1480
     assert report.pairs.overall.p90_ape < 0.002  # printed ratios are rounded
     assert report.pairs.overall.direction_right == 1
@@ -405,6 +405,17 @@ def test_a_word_that_no_forecast_knows_is_noted_with_what_is_assumed(table, pred
     assert sum("is not a known word" in note for note in report.file_notes) == 4
 
 
+def test_a_detail_of_recompute_that_nothing_reads_is_named(table, predicted_by):
+    predicted_by(constant_predict())
+    known = {**RUN, "recompute_detail": "every second layer"}
+    strange = {**RUN, "run_id": "b", "recompute_detail": "as the moon is"}
+    notes = validate(table([known, strange])).file_notes
+    assert [n for n in notes if "recompute_detail" in n] == [
+        "recompute_detail='as the moon is' (line 3) is not understood: the mode in recompute is "
+        "taken for every layer."
+    ]
+
+
 @pytest.mark.parametrize("precision", ["tf32", "fp32"])
 def test_a_run_in_32_bits_is_not_read_as_one_in_16_without_a_word(table, predicted_by, precision):
     """No recipe of 32 bits is forecast: a TF32 run read as bf16 is forecast 2.5 times too fast
@@ -486,10 +497,10 @@ def test_the_json_has_every_section_metric_and_part(predicted_by):
             assert sum(part["n"] for part in parts.values()) == section["n"]
             assert all(set(part) >= METRICS for part in parts.values())
     assert (
-        report["rows"]["total"] == report["rows"]["predicted"] + report["rows"]["refused"] == 3171
+        report["rows"]["total"] == report["rows"]["predicted"] + report["rows"]["refused"] == 3569
     )
     assert report["baseline"]["coverage_80"] is report["pairs"]["coverage_80"] is None
-    assert report["throughput"]["left_out"] == {"throughput_ok is not 1": 551}
+    assert report["throughput"]["left_out"] == {"throughput_ok is not 1": 635}
     assert report["date"] == "2026-11-21"
     for section in (report["throughput"], report["memory"], report["baseline"]):
         assert 0 < section["configurations"] < section["n"]
@@ -500,8 +511,8 @@ def test_the_json_has_every_section_metric_and_part(predicted_by):
     assert all(c["coverage_low"] <= c["coverage_80"] <= c["coverage_high"] for c in classes)
     assert {c["verdict"] for c in classes} <= {"honest", "too wide", "too narrow"}
     oom = report["memory"]["oom"]
-    assert sum(oom["classes_of_oom"].values()) == oom["n_oom"] == 54
-    assert sum(oom["classes_of_fit"].values()) == oom["n_fit"] == 3117
+    assert sum(oom["classes_of_oom"].values()) == oom["n_oom"] == 77
+    assert sum(oom["classes_of_fit"].values()) == oom["n_fit"] == 3492
     regret = report["regret"]
     assert [row["grouping"] for row in regret["rows"]] == ["layout", "count", "machine"]
     for row in (*regret["rows"], *regret["shipped_rows_unseen"]):

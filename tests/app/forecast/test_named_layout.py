@@ -36,7 +36,7 @@ def named(job, text, **changes):
         "tp=2,sharding=zero1",
         "tp=4,pp=2",
         "sharding=hsdp",
-        "recompute=full,micro_batch_size=2",
+        "recompute=full,micro_batch_size=4",
         "tp=8,pp=4,virtual_stages=2",
         "dp=64",
         "tp=2,dp=32,num_microbatches=16",

@@ -134,7 +134,8 @@ def test_every_fraction_and_every_rate_is_an_input():
     shape = {"scale_up_domain", "gpus_per_node", "multiprocessors", "newer_than_flash2",
              "fast_exponentials", "torus_axes", "linked_peers", "switch_reduces",
              "network_reduces", "pools_memory"}  # fmt: skip
-    ratios = {"ceiling", "fp8_ratio", "fp4_ratio"}  # of the peak, which is an input
+    # Of the peak and of the network's rate, which are inputs.
+    ratios = {"ceiling", "fp8_ratio", "fp4_ratio", "scale_out_all_to_all"}
     # A calibration's corrections of fractions that are inputs themselves.
     measured = {"attention_factor", "elementwise_factor", "matmul_at", "matmul_weights"}
     assert {*OF_CLUSTER} | shape | ratios | measured == {f.name for f in fields(type(CLUSTER))}

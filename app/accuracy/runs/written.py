@@ -168,18 +168,19 @@ def placed(of: Read, inputs: RunInputs, i: int, eff: Efficiency | None) -> Place
         return None
     recompute = recompute_of(inputs, i, experts=bool(is_moe(facts.transformer)))
     stated = recompute in RECOMPUTE
+    unsaid = habit(stack, "unsaid_recompute", year_of(inputs, i))
+    usual = (unsaid or stack.recompute).split()
     if eff is None:
         layout = options[0]
     else:
         # Degrees come first where they are open; a micro-batch is made smaller before more is
         # computed again.
-        usual = stack.recompute.split() or ["none"]
-        tried = (recompute,) if stated else ("full",) if not has_degrees else (usual[0], "full")
+        first = usual[0] if usual else "none"
+        tried = (recompute,) if stated else ("full",) if not has_degrees else (first, "full")
         layout = first_that_fits(options, work, cluster, eff, recomputes=tried)
     layout["reshard"] = float(not stays)
     if habit(stack, "sequence_parallel", year_of(inputs, i)) == OFF:
         layout["sequence_parallel"] = 0.0
-    usual = stack.recompute.split()
     recomputes = (recompute,) if stated else tuple(h for h in usual if h in RECOMPUTE)
     multi_node = float(inputs.num_gpus[i]) > float(np.asarray(cluster.gpus_per_node))
     unknown = [

@@ -420,9 +420,10 @@ class TestTheWholeFit:
             assert errors["fitted"] < errors["grouped"] < 1.6 * errors["fitted"]
             assert errors["fitted"] < errors["new_source"] < 3 * errors["fitted"]
 
-    def test_widths_cover_80_percent_of_unseen_rows(self, result):
+    def test_widths_cover_more_than_80_percent_of_unseen_rows(self, result):
         """Known stacks by grouped and new_source folds, unknown ones by new_stack; what runs near a
-        row explain makes it narrower."""
+        row explain makes it narrower. Blind runs, of which fewer were inside, count in the fit of
+        the widths: folds, which flatter, have more."""
         table = profiles(result.entries)
         throughput, _ = samples(table)
         known = circumstances_of(throughput.columns)
@@ -433,4 +434,4 @@ class TestTheWholeFit:
             missed = getattr(result.throughput, name) - throughput.log_measured
             left = np.sqrt(result.throughput.left[name])
             inside = np.abs(missed) <= uncertainty.Z_90 * width * left
-            assert np.average(inside, weights=weight) == pytest.approx(0.8, abs=0.08), name
+            assert 0.8 < np.average(inside, weights=weight) < 0.93, name

@@ -54,6 +54,7 @@ INGREDIENTS: tuple[tuple[str, dict[str, float] | None], ...] = (
     ("recompute costs time", {"selective_recompute": 0.05, "full_recompute": 0.3}),
     ("software gets faster", {"software_per_year": 0.0}),
     ("latency of hops", {"hop": 0.1}),
+    ("networks give less to more machines", {"scale_out_doubling": 0.0}),
     ("pieces hide tensor-parallel traffic", {"tp_exposed": 1.0}),
     ("chunks hide pipeline traffic", {"pp_exposed": 1.0}),
     ("backward hides gradients", {"dp_exposed": 1.0}),

@@ -27,6 +27,8 @@ INPUTS = {
     "memory": ("Share of memory bandwidth reached", ""),
     "scale_up": ("Share of the node's link reached", ""),
     "scale_out": ("Share of the network reached", ""),
+    "scale_out_doubling": ("Share of the network lost per doubling of domains", ""),
+    "scale_out_all_to_all": ("Share of the network that all-to-all gets", ""),
     "all_to_all": ("Share reached by all-to-all", ""),
     "grouped_matmul": ("Efficiency of expert matmuls", ""),
     "attention_forward": ("Attention efficiency", ""),

@@ -104,10 +104,9 @@ def sharding_that_fits(
     eff: Efficiency,
     sharding: str,
 ) -> str:
-    """The sharding of a run that states none: ZeRO-3 in place of whole replicas that do not fit
-    with full recompute, without or with the degrees that the row states."""
-    if sharding != "ddp" or float(inputs.num_gpus[i]) == 1:
-        return sharding
+    """The sharding of a run of several GPUs that states none, where its stack's is `sharding`, of
+    whole replicas: ZeRO-3 if these do not fit with full recompute, without or with the degrees that
+    the row states."""
     tp, pp = given_or(inputs.tp[i], 1.0), given_or(inputs.pp[i], 1.0)
     unit = float(np.asarray(cluster.gpus_per_node))
     whole = _degrees(inputs, i, facts, sharding, tp, pp, unit, xla=False)

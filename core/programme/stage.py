@@ -86,6 +86,8 @@ def stage_of(text: object) -> Stage:
         if name in cells:
             raise ValueError(f"{name} is given twice")
         cells[name] = value
+    if not any(cells.values()):
+        raise ValueError(f"{shown(text)} says nothing of a stage: write it like seq_len=8192")
     return stage_from(cells)
 
 

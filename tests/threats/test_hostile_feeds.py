@@ -104,6 +104,7 @@ def test_a_refresh_that_is_killed_leaves_no_process_and_no_lease(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.serial  # measures waits
 def test_no_server_that_means_harm_delays_an_honest_source_by_a_second():
     wrong = {name: said for name, *taken in hostile_feeds.asked()
              if (said := hostile_feeds.faults(*taken))}  # fmt: skip

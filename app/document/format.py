@@ -12,6 +12,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+from collections.abc import Callable
 
 from core.layout.sharding import STRATEGIES
 from core.search.plan import Layout
@@ -189,6 +190,17 @@ def in_unit(x: float | None, unit: str) -> str:
     """
     value = _finite(x)
     return MISSING if value is None else _plain(value / TO_SI[unit])
+
+
+def span(low: float, high: float, write: Callable[[float], str]) -> str:
+    """Two numbers as a range, a unit that both have once.
+
+    >>> span(2.37, 3.58, days), span(20.0, 60.0, days), span(6e3, 9.66e3, usd_short)
+    ('2.37-3.58 h', '20 h-2.5 days', '$6k-$9.66k')
+    """
+    first, last = write(low), write(high)
+    unit = first.rpartition(" ")[2]
+    return f"{first.removesuffix(f' {unit}') if last.endswith(f' {unit}') else first}-{last}"
 
 
 def percent(fraction: float | None) -> str:

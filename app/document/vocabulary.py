@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Literal
 
@@ -9,6 +10,8 @@ from app.document import format as fmt
 from core.machine.offer import Offer
 from core.search.plan import Plan
 from pricing.offers import ANY_REGION
+
+_REMARK = re.compile(r"\s*\([^()]*\)$")  # of a price list, after a product's name
 
 STEP_PARTS = {
     "matmul": "Matrix multiplications",
@@ -205,10 +208,26 @@ def place(offer: Offer) -> str:
     return f"{seller(offer)} {stated_region(offer.region)}".strip() or purchase(offer.purchase)
 
 
+def seller_short(provider: str, instance_type: str, accelerator: str) -> str:
+    """Who sells which machine, in a sentence that has named the accelerator: without a price list's
+    remark in brackets, and without the product where it is called as its accelerator is.
+
+    >>> seller_short("aws", "p5.48xlarge", "H100-80GB-SXM")
+    'aws p5.48xlarge'
+    >>> seller_short("runpod", "B300 (cheapest of secure and community)", "B300")
+    'runpod'
+    """
+    product = _REMARK.sub("", instance_type)
+    return provider if product in ("", accelerator) else f"{provider} {product}".strip()
+
+
 def machine(plan: Plan) -> str:
     """The machines of a plan: 64 x H100-80GB-SXM (aws p5.48xlarge, on demand)."""
-    gpus = f"{fmt.count(plan.num_gpus)} x {plan.offer.accelerator}"
-    bought = ", ".join(t for t in (seller(plan.offer), purchase(plan.offer.purchase)) if t)
+    offer = plan.offer
+    gpus = f"{fmt.count(plan.num_gpus)} x {offer.accelerator}"
+    of = seller_short(offer.provider, offer.instance_type, offer.accelerator)
+    sold_by = "" if offer.purchase == "owned" else of
+    bought = ", ".join(t for t in (sold_by, purchase(offer.purchase)) if t)
     return f"{gpus} ({bought})"
 
 

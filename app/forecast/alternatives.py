@@ -85,7 +85,9 @@ def _first(points: Mapping[str, Any], choose: Callable[..., int | None], **more:
 def described(point: Mapping[str, Any]) -> str:
     """Describe a plan as expected in a few words: 64 x H100-80GB-SXM (aws p5.48xlarge, on demand),
     $12k in 3 days."""
-    seller = f"{point['provider']} {point['instance_type']}"
+    seller = vocabulary.seller_short(
+        *(str(point[name]) for name in ("provider", "instance_type", "accelerator"))
+    )
     usd = float(point["expected_usd"])
     cost = "no price" if np.isnan(usd) else fmt.usd(usd, digits=3)
     return (

@@ -94,6 +94,8 @@ def headlines(scenario: Scenario, answer: Answer, selected: Plan, today: dt.date
     if best.usd is None:
         hours = fmt.days(best.expected_hours)
         recommended = replace(recommended, value=hours, of=("time", best))
+    else:  # the sentence above the cards has the price's age
+        recommended = replace(recommended, lines=recommended.lines[:-1])
     about = "Expected cost of the cheapest plan, however long it takes"
     cheapest = _least("Cheapest if you wait", about, "cost", answer, today)
     about = "Expected time of the fastest plan"
@@ -102,8 +104,8 @@ def headlines(scenario: Scenario, answer: Answer, selected: Plan, today: dt.date
     peak, capacity = peak_bytes(selected), selected.memory_capacity_bytes
     lines = (
         f"of {fmt.gib(capacity)} usable ({fmt.percent(peak / capacity)})",
-        f"chance of out of memory {fmt.percent(selected.probability_oom)}",
-        f"selected plan: #{selected.rank}",
+        f"chance to run out {fmt.percent(selected.probability_oom)}",
+        *([f"selected plan: #{selected.rank}"] if selected.rank > 1 else []),
     )
     of = ("memory", selected)
     memory_of = Headline("Peak memory per GPU", fmt.gib(peak), lines, "Of the selected plan", of)
@@ -117,8 +119,7 @@ def _on_time(scenario: Scenario, best: Plan) -> Headline | None:
     if chance is None or days is None:
         return None
     lines = (
-        f"by the deadline of {fmt.days(days * 24)}",
-        f"P90 {fmt.days(best.total.hours.p90)}",
+        f"deadline {fmt.days(days * 24)}",
         f"asked: {fmt.percent(scenario.deadline_confidence)}",
     )
     return Headline("On time", fmt.percent(chance), lines, "Of the recommended plan, all in")

@@ -29,7 +29,7 @@ Place = dict[str, float]  # days and usd
 checked = debug_mode  # `with checked(False)`: charts are built in half the time
 
 OTHER = "other GPUs"
-IN_DOUBT = "price past its life or of low quality"
+IN_DOUBT = "old or low-quality price"
 QUOTE = "your quote"
 # Five points, in the unit square of a Vega shape; no GPU has it.
 STAR = (
@@ -41,7 +41,7 @@ PICK = "pick"  # name of the selection made by a click on the frontier
 OTHERS, FRONTIER, DOUBTED, QUOTES = "others", "frontier", "doubted", "quotes"
 MARKS = "marks"  # of which there is one each:
 BUDGET, DEADLINE, END, HERE_LEFT, HERE_RIGHT = "budget", "deadline", "end", "left", "right"
-PARETO_PX = 226  # height of the whole chart: plot, axis and legend
+PARETO_PX = 262  # height of the whole chart: plot, axis and legend
 DOUBTED_PX = 34  # the legend below them
 # Of two names: more are cut off in a narrow window. Above two rows the plot gives way, so that the
 # chart ends on the first screen.

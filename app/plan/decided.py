@@ -86,7 +86,7 @@ def _passed_over(scenario: Scenario, answer: Answer, found: Recommendation) -> s
         return ""
     point = _point(answer, found.cheapest)
     why = {
-        "deadline": f"is late with a chance of {fmt.percent(1 - float(point['chance_on_time']))}",
+        "deadline": f"is late (chance {fmt.percent(1 - float(point['chance_on_time']))})",
         "budget": "is over the budget",
         "memory": "runs out of memory with a chance of "
         f"{fmt.percent(float(point['probability_oom']))}",

@@ -118,13 +118,13 @@ def cost_range(plan: Plan) -> str:
     """P10 to P90 of the cost all in."""
     if (usd := plan.total.usd) is None:
         return NO_PRICE
-    return f"P10 to P90: {fmt.usd_short(usd.p10)} to {fmt.usd_short(usd.p90)}"
+    return f"P10-P90: {fmt.span(usd.p10, usd.p90, fmt.usd_short)}"
 
 
 def time_range(plan: Plan) -> str:
     """P10 to P90 of the time all in."""
     time = plan.total.hours
-    return f"P10 to P90: {fmt.days(time.p10)} to {fmt.days(time.p90)}"
+    return f"P10-P90: {fmt.span(time.p10, time.p90, fmt.days)}"
 
 
 def label(plan: Plan) -> str:

@@ -69,7 +69,7 @@ def answer_sentence(
     if usd is None:
         claim = f"{time} at a price that is not known"
     else:
-        spread = f"P10-P90 {fmt.usd_short(usd.p10)}-{fmt.usd_short(usd.p90)}"
+        spread = f"P10-P90 {fmt.span(usd.p10, usd.p90, fmt.usd_short)}"
         claim = f"{fmt.usd(usd.expected, digits=3)} expected ({spread}), {time}"
     late = "".join(f", {text}" for text in late_text(plan))
     misses = "".join(f"; {m}" for m in (*missed(scenario, plan), *against(plan)))
@@ -92,7 +92,7 @@ def _price(scenario: Scenario, plan: Plan, today: dt.date | None) -> tuple[str, 
     if plan.usd is None or offer.purchase == "owned" or is_booked(offer):
         return ()
     age = f"of {offer.observed_at}" if today is None else fmt.age(offer.observed_at, today)
-    seen = f"price seen {age.removesuffix(' old')} ago" if age.endswith(" old") else f"price {age}"
+    seen = f"price {age}"
     if not (doubts := [r for r in plan.against if r in OF_THE_PRICE]):
         return (seen,)
     faults = " and ".join(vocabulary.not_recommended((r,)).removeprefix("price ") for r in doubts)

@@ -71,7 +71,7 @@ def test_the_page_is_useful_without_a_click():
 def test_the_answer_says_how_old_its_price_is_and_the_table_what_speaks_against_a_plan():
     pinned = {**QUICK, "prices": "418dd4911f7e"}
     page = opened(**pinned)
-    assert re.search(r"; price seen \d+ (days|months) ago; ", " ".join(texts(page.markdown)))
+    assert re.search(r"; price \d+ (days|months) old; ", " ".join(texts(page.markdown)))
     assert "Not recommended for" not in page.dataframe[0].value
     page = opened(["prices"], **{**pinned, "cloud": "aws,coreweave", "max_price_age_days": "45"})
     table = page.dataframe[0].value

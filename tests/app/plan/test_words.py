@@ -33,12 +33,12 @@ def test_a_priced_plan_is_one_sentence():
 @pytest.mark.parametrize(
     ("offer", "against", "says"),
     [
-        ({"observed_at": "2026-11-09"}, (), "; price seen 12 days ago; stack"),
+        ({"observed_at": "2026-11-09"}, (), "; price 12 days old; stack"),
         ({"observed_at": "2026-11-21"}, (), "; price of today; stack"),
         ({"purchase": "owned"}, (), "(owned); stack"),
         ({"source": "price book acme"}, (), "on demand); stack"),
         ({"observed_at": "2025-11-21"}, ("old_price", "weak_price"),
-         "; price seen 12 months ago, past its life and of low quality: no plan stands on a "
+         "; price 12 months old, past its life and of low quality: no plan stands on a "
          "better one; stack"),
     ],
 )  # fmt: skip

@@ -27,7 +27,8 @@ apt = { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	&& flock Makefile sh -c "$(APT) $(1) >/dev/null 2>&1 || { apt-get update -qq && $(APT) $(1) >/dev/null; }"; }
 
 TESTED := not browser and not services and not slow
-# Tests of browsers and servers wait about as long as they compute: two of them for each core.
+# Tests of browsers and servers wait about as long as they compute: two of them for each core, of one
+# thread each: a fit of two takes 1.6 times the processor time of one.
 SIDE_BY_SIDE := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 CORE_TESTS := tests/whole/test_doctests.py tests/whole/test_golden_links.py tests/core
 
@@ -56,7 +57,7 @@ test: lint chromium  ## lint and every quick test, with one walk through a real 
 test-all:  ## make test, then real installations, a real PostgreSQL and nginx, the whole browser suite
 	$(MAKE) -j8 chromium postgres nginx clusters $(VENV)/.audit $(VENV)/.fuzz
 	$(MAKE) test
-	$(BIN)/python -m pytest -n $(SIDE_BY_SIDE) --dist loadfile --no-loadscope-reorder -m "not ($(TESTED)) and not serial" --durations=15 $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(SIDE_BY_SIDE) --dist loadfile --no-loadscope-reorder -m "not ($(TESTED)) and not serial" --durations=15 $(ARGS)
 	$(BIN)/python -m pytest -m "not ($(TESTED)) and serial" --durations=15 $(ARGS)
 
 soak: install-test chromium postgres nginx $(VENV)/.fuzz  ## by hand: 50 sessions at once, hostile feeds, files and a flood, every kind of kill and power cut 200 times, 10 minutes of fuzzing, 30 of edits (KILLS=N SOAK_MINUTES=N FUZZ_S=S)

@@ -93,6 +93,7 @@ class Workload:
     reduces_as_held: Bools = False  # DDP of 16-bit weights: in the type of gradient_bytes
     all_reduces_gradients: Bools = False  # ZeRO-1: summed whole on every rank, not scattered
     sums_whole_gradients: Bools = False  # of FSDP: reduced once, after the last micro-batch
+    whole_unit_gradients: Bools = False  # of FSDP units that hold frozen weights beside adapters
     frees_gradients: Bools = False  # after each step: none exists when the next loss is computed
     overlaps_weights: Bools = True  # sharded ones are gathered ahead of their layer
     gathers_by_matrix: Bools = False  # one matrix at a time, not a layer

@@ -38,7 +38,7 @@ def state_bytes(
     16-bit in stacks that train in 16 bits alone. Less than 2 bytes of gradient are those of
     layers that are updated, and freed, during backward.
     With adapters, frozen weights keep `weight_bytes` each (16 bits at both ends of the model)
-    and nothing else; the adapters come on top.
+    and nothing else, but where `frozen_gradient_bytes` says so; the adapters come on top.
     """
     names = {"parameters": "parameter", "gradients": "gradient", "optimizer": "optimizer"}
     per_param = column(lay.strategy, f"{names[what]}_bytes")
@@ -67,6 +67,8 @@ def state_bytes(
         )
         whole = (params.dense + params.experts) * trained * each
         total = np.where(sums_whole_gradients(work, lay), whole, total)
+    if what == "gradients" and np.any(work.whole_unit_gradients):
+        total = total + frozen_gradient_bytes(work, lay, params, held)
     if what == "optimizer":
         total = total + ends * more_state_bytes_of_ends(work)
     if what == "optimizer":
@@ -83,6 +85,18 @@ def sums_whole_gradients(work: Workload, lay: Layouts) -> Bools:
     waits = (np.asarray(lay.num_microbatches) > 1) & (np.asarray(lay.pp) == 1)
     here = (np.asarray(work.offload_params) == 0) & (np.asarray(lay.offload_params) == 0)
     return np.asarray(work.sums_whole_gradients) & may_sum_whole(lay.strategy) & waits & here
+
+
+def frozen_gradient_bytes(
+    work: Workload, lay: Layouts, params: StageParams, held: Numeric
+) -> Numeric:
+    """Gradients, never filled, of frozen 16-bit weights in a flat parameter with adapters: it has
+    one gradient for all of it, sharded or whole as the others are (pytorch/pytorch:
+    torch/distributed/fsdp/_flat_param.py, prepare_gradient_for_backward)."""
+    whole = sums_whole_gradients(work, lay)
+    weights = np.where(whole, params.dense + params.experts, held)
+    applies = np.asarray(work.whole_unit_gradients) & np.asarray(work.adapters)
+    return np.where(applies & may_sum_whole(lay.strategy), 2.0 * weights, 0.0)
 
 
 def makes_gradients_late(work: Workload, lay: Layouts) -> Bools:

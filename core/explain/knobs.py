@@ -8,10 +8,14 @@ from itertools import combinations, product
 import numpy as np
 
 from core.explain.explain import Case, Floats, Place
-from core.layout.degrees import divisors, micro_batch_sizes, virtual_stages
+from core.layout.degrees import (
+    context_parallel,
+    divisors,
+    micro_batch_sizes,
+    virtual_stages,
+)
 from core.layout.layouts import (
     CONTEXT_METHODS,
-    LONG_SEQUENCE,
     RECOMPUTE,
     SCHEDULES,
     SEARCHED,
@@ -64,7 +68,12 @@ def values_of(
     domain = max(as_float(cluster.scale_up_domain), float(base.tp))
     layers = float(np.max(model.num_layers))
     experts = float(np.max(model.num_experts)) if bool(np.any(is_moe(model))) else 1.0
-    long = int(np.asarray(case.work.seq_len)) >= LONG_SEQUENCE or base.cp > 1
+    searched = context_parallel(
+        num_gpus=num_gpus,
+        seq_len=int(np.asarray(case.work.seq_len)),
+        global_batch_size=int(np.asarray(case.work.global_batch_size)),
+    )
+    most_cp = max(*searched, 64.0 if base.cp > 1 else 1.0)
     chunks = virtual_stages(layers=int(layers), pp=base.pp)
     chunks = chunks if base.schedule == "interleaved" else [1]
     levels = range(len(LEVELS)) if level_of(base) < len(LEVELS) else ()
@@ -72,7 +81,7 @@ def values_of(
         "tp": _degrees(domain, num_gpus),
         "pp": _degrees(min(layers, float(num_gpus)), num_gpus),
         "virtual_stages": [float(c) for c in chunks],
-        "cp": _degrees(min(64.0, float(num_gpus)), num_gpus) if long else [1.0],
+        "cp": _degrees(min(most_cp, float(num_gpus)), num_gpus),
         "ep": _degrees(experts, int(experts)),
         "micro_batch_size": [
             float(b) for b in micro_batch_sizes(

@@ -9,6 +9,9 @@ from functools import lru_cache
 
 MICRO_BATCH_SIZES = (1, 2, 4, 8, 16)  # usual; the search tries all divisors up to the last
 LARGEST_CONTEXT_PARALLEL = 64
+LONG_SEQUENCE = 32_768  # tokens from which context parallelism is always searched
+FEW_SEQUENCES = 2  # GPUs for each sequence of a batch from which it is, too
+LEAST_TOKENS = 1024  # then: of a sequence on one rank
 USUAL_CHUNKS = (1, 2, 4, 8)  # besides divisors: published runs place 126 layers on 16 x 4
 
 
@@ -38,9 +41,22 @@ def pipeline_parallel(*, num_gpus: int, layers: int) -> list[int]:
     return up_to(layers, divisors(num_gpus))
 
 
-def context_parallel(*, num_gpus: int) -> list[int]:
-    """Divisors of the GPUs, up to the largest that is of use."""
-    return up_to(LARGEST_CONTEXT_PARALLEL, divisors(num_gpus))
+def context_parallel(*, num_gpus: int, seq_len: int, global_batch_size: int) -> list[int]:
+    """Divisors of the GPUs, up to the largest that is of use: for long sequences, and for shorter
+    ones where there are more GPUs than sequences, so that a pipeline would lack micro-batches.
+
+    >>> context_parallel(num_gpus=16_384, seq_len=8192, global_batch_size=2048)
+    [1, 2, 4, 8]
+    >>> context_parallel(num_gpus=256, seq_len=8192, global_batch_size=2048)
+    [1]
+    """
+    if seq_len >= LONG_SEQUENCE:
+        most = LARGEST_CONTEXT_PARALLEL
+    elif num_gpus >= FEW_SEQUENCES * global_batch_size:
+        most = min(seq_len // LEAST_TOKENS, LARGEST_CONTEXT_PARALLEL)
+    else:
+        most = 1
+    return up_to(max(most, 1), divisors(num_gpus))
 
 
 def virtual_stages(*, layers: int, pp: int) -> list[int]:

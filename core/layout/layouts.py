@@ -22,7 +22,6 @@ SCHEDULES = ("naive", "gpipe", "1f1b", "interleaved", "zero_bubble")
 # fewer on the first and the last; or any number (a list by stage).
 LAYER_SPLITS = ("even", "fuller", "any")
 CONTEXT_METHODS = ("ring", "all_gather", "ulysses")
-LONG_SEQUENCE = 32_768  # tokens from which context parallelism is searched
 SEARCHED = ("ddp", "zero1", "zero2", "zero3", "fsdp2", "hsdp")  # the others only on request
 
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from core.layout import degrees
 from core.layout.layouts import (
-    LONG_SEQUENCE,
     Broken,
     Choices,
     Layouts,
@@ -95,7 +94,7 @@ def staged(
 
     together: list[Count] = []
     for num_gpus, shapes in counts:
-        one = _count(num_gpus, shapes, model, seq_len, choices, len(batches))
+        one = _count(num_gpus, shapes, model, seq_len, global_batch_size, choices, len(batches))
         if together and sum(c.num_tried for c in together) + one.num_tried > most_tried:
             yield staged_together(together)
             together = []
@@ -109,10 +108,12 @@ def _count(
     shapes: Shapes,
     model: Transformer,
     seq_len: int,
+    global_batch_size: int,
     choices: Choices,
     num_batches: int,
 ) -> Count:
-    columns = _degrees(num_gpus, max(d for _, d in shapes), model, seq_len, choices)
+    domain = max(d for _, d in shapes)
+    columns = _degrees(num_gpus, domain, model, seq_len, global_batch_size, choices)
     groups = [degrees.shard_groups(num_gpus=num_gpus, gpus_per_node=n) for n, _ in shapes]
     axis = strategies(choices, groups)
     cuts = 1 if choices.etp is not None else 2
@@ -222,16 +223,18 @@ def _staged(
 
 
 def _degrees(
-    num_gpus: int, domain: int, model: Transformer, seq_len: int, choices: Choices
-) -> dict[str, Floats]:
+    num_gpus: int, domain: int, model: Transformer, seq_len: int, global_batch_size: int,
+    choices: Choices,
+) -> dict[str, Floats]:  # fmt: skip
     """Every tp, pp, cp and number of virtual stages to try, legal or not; in the order of tp."""
     c, layers = choices, int(np.max(model.num_layers))
     tps = [c.tp] if c.tp else degrees.tensor_parallel(
         num_gpus=num_gpus, domain=domain, across_nodes=c.tp_across_nodes
     )  # fmt: skip
     pps = [c.pp] if c.pp else degrees.pipeline_parallel(num_gpus=num_gpus, layers=layers)
-    long = seq_len >= LONG_SEQUENCE
-    cps = [c.cp] if c.cp else degrees.context_parallel(num_gpus=num_gpus) if long else [1]
+    cps = [c.cp] if c.cp else degrees.context_parallel(
+        num_gpus=num_gpus, seq_len=seq_len, global_batch_size=global_batch_size
+    )  # fmt: skip
 
     def chunks(pp: int) -> list[int]:
         if pp == 1 or (not c.virtual_stages and c.schedule != "interleaved"):

@@ -160,7 +160,9 @@ def _grid(job):
     gpus, model, choices = job["num_gpus"], job["model"], job["choices"]
     domain = gpus if choices.tp_across_nodes else max(job["scale_up_domain"], 1)
     tps = divisors(gpus, domain)
-    cps = len(divisors(gpus, 64)) if job["seq_len"] >= 32_768 else 1
+    few = gpus >= 2 * job["global_batch_size"]
+    most_cp = 64 if job["seq_len"] >= 32_768 else min(job["seq_len"] // 1024, 64) if few else 1
+    cps = len(divisors(gpus, max(most_cp, 1)))
     stages = 0
     for p in divisors(gpus, model.num_layers):
         if p == 1 or (choices.schedule != "interleaved" and not choices.virtual_stages):

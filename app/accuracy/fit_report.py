@@ -73,12 +73,13 @@ def figures(result: Result, today: dt.date) -> Iterator[tuple[str, str, Measured
     sigma = uncertainty.throughput_sigma(runs.efficiency, known)
     memory_sigma = uncertainty.memory_sigma(memory.efficiency, memory.circumstances)
     unknown = uncertainty.throughput_sigma(table[GENERIC], uncertainty.unknown(known))
+    skew = table[GENERIC].throughput_skew
     moe = np.asarray(known.experts) > 0
     date = today.isoformat()
     for split in SPLITS:
         width = unknown if split == "new_stack" else sigma
-        of_all = _accuracy(result.throughput, split, width)
-        of_moe = _accuracy(result.throughput, split, width, moe)
+        of_all = _accuracy(result.throughput, split, width, skew=skew)
+        of_moe = _accuracy(result.throughput, split, width, moe, skew=skew)
         of_memory = _accuracy(result.memory, split, memory_sigma)
         for measure, value, rows in (
             ("median", of_all.weighted_median_ape, of_all.n),
@@ -108,7 +109,7 @@ def figures(result: Result, today: dt.date) -> Iterator[tuple[str, str, Measured
                 yield nearness, measure, Measured(value=value, rows=rows, date=date)
     for split in ("grouped", "new_source"):
         for label, chosen in _large_classes(result.throughput.sample, moe):
-            part = _accuracy(result.throughput, split, sigma, chosen)
+            part = _accuracy(result.throughput, split, sigma, chosen, skew=skew)
             if part.coverage_80 is not None:
                 figure = Measured(value=part.coverage_80, rows=part.n, date=date)
                 yield split, f"{CLASS_COVERAGE}{label}", figure
@@ -159,8 +160,9 @@ def _large_classes(
 
 
 def _accuracy(
-    outcome: Outcome, split: str, sigma: Numeric, use: NDArray[np.bool_] | slice = slice(None)
-) -> Accuracy:
+    outcome: Outcome, split: str, sigma: Numeric, use: NDArray[np.bool_] | slice = slice(None),
+    *, skew: Numeric = 0.0,
+) -> Accuracy:  # fmt: skip
     """The errors of the chosen rows, by the fits that left each of them out."""
     sample = outcome.sample
     predicted = np.exp(getattr(outcome, split))
@@ -169,8 +171,8 @@ def _accuracy(
         predicted=predicted[use],
         measured=np.exp(sample.log_measured)[use],
         refused=np.zeros(len(sample.weight), dtype=bool)[use],
-        low=np.asarray(uncertainty.p10(predicted, sigma))[use],
-        high=np.asarray(uncertainty.p90(predicted, sigma))[use],
+        low=np.asarray(uncertainty.p10(predicted, sigma, skew))[use],
+        high=np.asarray(uncertainty.p90(predicted, sigma, skew))[use],
         family=sample.group[use],
         configuration=sample.configuration[use],
     )

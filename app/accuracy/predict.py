@@ -222,12 +222,12 @@ def _forecast(
     """The numbers of `Predictions`. Memory is what the stack reports, except for running out."""
     p50, gib = tokens_per_s_per_gpu(found) * np.exp(shift), reported_memory_bytes(found) / GIB
     sigma = uncertainty.throughput_sigma(found.efficiency, circumstances_of(found))
-    sigma = sigma * np.sqrt(variance_left)
+    sigma, skew = sigma * np.sqrt(variance_left), found.efficiency.throughput_skew
     memory_sigma = uncertainty.memory_sigma(found.efficiency, found.circumstances)
     return {
-        "tokens_per_s_per_gpu_p10": uncertainty.p10(p50, sigma),
+        "tokens_per_s_per_gpu_p10": uncertainty.p10(p50, sigma, skew),
         "tokens_per_s_per_gpu_p50": p50,
-        "tokens_per_s_per_gpu_p90": uncertainty.p90(p50, sigma),
+        "tokens_per_s_per_gpu_p90": uncertainty.p90(p50, sigma, skew),
         "peak_memory_gib_p10": uncertainty.p10(gib, memory_sigma),
         "peak_memory_gib": gib,
         "peak_memory_gib_p90": np.minimum(

@@ -50,6 +50,11 @@ def sigmas(rows: Sequence[Row], found: Found) -> NDArray[np.float64]:
     return widths
 
 
+def skews(rows: Sequence[Row], found: Found) -> NDArray[np.float64]:
+    """Part by which each of these widths is more towards slower."""
+    return np.array([as_float(found.question_of(r.best_row).eff.throughput_skew) for r in rows])
+
+
 def _counted(row: Row, found: Found) -> dict[str, float]:
     """The peak memory of a row as each counter reads it."""
     n = row.best_row
@@ -70,8 +75,9 @@ def plan_of(row: Row, found: Found, *, sigma: float, half_network: float | None 
         raise LookupError(f"{row.id} has no totals")
     m, n = row.machine, row.best_row
     shift, variance_left = float(found.shift[n]), float(found.variance_left[n])
-    low = as_float(uncertainty.p10(row.tokens_per_s, sigma))
-    high = as_float(uncertainty.p90(row.tokens_per_s, sigma))
+    skew = found.question_of(n).eff.throughput_skew
+    low = as_float(uncertainty.p10(row.tokens_per_s, sigma, skew))
+    high = as_float(uncertainty.p90(row.tokens_per_s, sigma, skew))
     usd = None
     if not math.isnan(row.usd):  # dollars fall as tokens/s rise
         usd = Interval(

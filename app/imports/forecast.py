@@ -99,7 +99,8 @@ def too_large(scenario: Scenario, layout: str, measured: float) -> Run:
         raise ScenarioError("There is no forecast of that layout.")
     machine = machines.unpriced_machine(gpu, asked)
     across = num_gpus > machine.offer.gpu_count and not machine.network_known
-    network = efficiency(software(asked)).half_network_sigma * found.at_half_network
+    eff = efficiency(software(asked))
+    network, skew = eff.half_network_sigma * found.at_half_network, eff.throughput_skew
     sigma = uncertainty.quadrature(found.throughput_sigma, network if across else 0.0)
     return Run(
         plan_id="",
@@ -108,9 +109,9 @@ def too_large(scenario: Scenario, layout: str, measured: float) -> Run:
         gpus_per_node=machine.offer.gpu_count,
         layout=record_of(found.layouts, 0),
         forecast=Interval(
-            p10=float(np.asarray(uncertainty.p10(found.predicted, sigma))),
+            p10=float(np.asarray(uncertainty.p10(found.predicted, sigma, skew))),
             p50=found.predicted,
-            p90=float(np.asarray(uncertainty.p90(found.predicted, sigma))),
+            p90=float(np.asarray(uncertainty.p90(found.predicted, sigma, skew))),
         ),
         fits=False,
     )

@@ -104,6 +104,7 @@ def stage_searched(run: StageRun, *, flops: float, memory: SearchMemory | None) 
                 trained=trained,
                 paid=trained if paid is job else of_training(paid),
                 sigma=points["sigma"],
+                skew=points["skew"],
             )
         )
         steady = steady + points["wall_clock_hours"]

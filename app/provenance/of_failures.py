@@ -13,9 +13,10 @@ from app.forecast.price_book import price_day
 from app.forecast.with_failures import of_plans
 from app.provenance.of_facts import of_risk, price_of
 from app.provenance.of_money import billing_of, instances_of, wall_clock
-from app.provenance.of_speed import sigma_record
+from app.provenance.of_speed import sigma_record, skew_record
 from app.provenance.record import Record, record
 from core.failures import goodput
+from core.failures.time_factor import Z_90, factor_cumulants, time_factor
 from core.numeric import as_float
 
 
@@ -95,13 +96,37 @@ def failing_records(case: Case, whole: Record) -> tuple[Record, ...]:
 
 def _all_in_hours(case: Case, failing: Record, start: Record) -> Record:
     """The expected time all in: with the mean of how much longer the training takes."""
-    sigma, on_spot = sigma_record(case), case.plan.offer.purchase == "spot"
+    sigma, skew = sigma_record(case), skew_record(case)
+    on_spot = case.plan.offer.purchase == "spot"
+    longer = _longer(sigma, skew)
     return record(
         "total_hours", "Time of the run, all in, expected", case.plan.expected_hours, "h",
-        formula="" if on_spot else f"{start.key} + ({failing.key} - {start.key})"
-        f" * exp({sigma.key}^2 / 2)",
-        topic="Interval", inputs=(start, failing, sigma),
+        formula="" if on_spot else f"{start.key} + ({failing.key} - {start.key}) * {longer.key}",
+        topic="Interval", inputs=(start, failing, longer),
         note="preempted, too, and waiting until spot is there again" if on_spot else "",
+    )  # fmt: skip
+
+
+def _longer(sigma: Record, skew: Record) -> Record:
+    """How much longer than forecast training takes in the mean (core/failures/time_factor.py)."""
+    given = sigma.value or 0.0, skew.value or 0.0
+    scale, width = map(as_float, time_factor(*given))
+    slower = f"(exp({Z_90:.10g} * {sigma.key} * (1 + {skew.key})) - 1)"
+    faster = f"(1 - exp(-{Z_90:.10g} * {sigma.key} * (1 - {skew.key})))"
+    of_width = record(
+        "time_factor_width", "Width of how much longer training may take", width, "",
+        formula=f"ln({slower} / {faster}) / {Z_90:.10g}", topic="Interval", inputs=(sigma, skew),
+    )  # fmt: skip
+    of_scale = record(
+        "time_factor_scale", "Scale of how much longer training may take", scale, "",
+        formula=f"{slower} / (exp({Z_90:.10g} * {of_width.key}) - 1)", topic="Interval",
+        inputs=(sigma, skew, of_width),
+    )  # fmt: skip
+    return record(
+        "mean_time_factor", "How much longer than forecast training takes, in the mean",
+        as_float(factor_cumulants(*given)[0]), "",
+        formula=f"1 + {of_scale.key} * (exp({of_width.key}^2 / 2) - 1)", topic="Interval",
+        inputs=(of_scale, of_width),
     )  # fmt: skip
 
 

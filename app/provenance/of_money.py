@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from app.forecast.case import Case
 from app.forecast.machines import GIVEN
 from app.provenance.of_facts import TYPED, of_scenario, price_of
-from app.provenance.of_speed import ends, num_gpus, sigma_record
+from app.provenance.of_speed import ends, num_gpus, sigma_record, skew_record
 from app.provenance.record import Record, record, undated
-from core.evidence.uncertainty import Z_90
 from core.machine.accelerator import Source
 from pricing.book.offers import NO_TERMS
 
@@ -20,8 +17,9 @@ BILLED = "max(startup_hours + {run}, least_billed_hours)"
 
 def money_records(case: Case, whole: Record) -> tuple[Record, ...]:
     """Dollars, hours, GPU-hours, price and number of steps; `whole` is the record of a step."""
-    hours, sigma = wall_clock(case, whole), sigma_record(case)
-    median, stretch = case.plan.wall_clock_hours, float(np.exp(Z_90 * (sigma.value or 0.0)))
+    hours, sigma, skew = wall_clock(case, whole), sigma_record(case), skew_record(case)
+    median, speed = case.plan.wall_clock_hours, case.plan.tokens_per_s
+    least, most = median * speed.p50 / speed.p90, median * speed.p50 / speed.p10
     instances, of_instance = instances_of(case)
     billed = record(
         "billed_hours", "Hours that are paid", case.plan.billed_hours, "h",
@@ -33,8 +31,8 @@ def money_records(case: Case, whole: Record) -> tuple[Record, ...]:
         inputs=(billed, instances, of_instance), topic="Dollars",
     )  # fmt: skip
     return (
-        *_cost(case, hours, billed, sigma), hours,
-        *ends(hours, median / stretch, median * stretch, sigma, "Wall clock"),
+        *_cost(case, hours, billed, (sigma, skew)), hours,
+        *ends(hours, least, most, sigma, skew, "Wall clock", rises_with_speed=False),
         gpu_hours, _per_gpu_hour(case, of_instance), hours.inputs[0],
     )  # fmt: skip
 
@@ -135,8 +133,11 @@ def _terms(case: Case) -> tuple[Record, ...]:
     )
 
 
-def _cost(case: Case, hours: Record, billed: Record, sigma: Record) -> tuple[Record, ...]:
-    """The median, P10 and P90 of the cost, which rises as the speed falls."""
+def _cost(
+    case: Case, hours: Record, billed: Record, width: tuple[Record, Record]
+) -> tuple[Record, ...]:
+    """The median, P10 and P90 of the cost, which rises as the speed falls, whose `width` is given:
+    sigma and skew."""
     label, usd, price = "Cost of the run", case.plan.usd, price_of(case.plan.offer)
     if usd is None:
         return (_unpriced("run_usd", label, "USD", price),)
@@ -157,13 +158,13 @@ def _cost(case: Case, hours: Record, billed: Record, sigma: Record) -> tuple[Rec
     )  # fmt: skip
     if not cost.value:
         return (cost,)
-    low, high = ends(cost, usd.p10, usd.p90, sigma, label)
+    low, high = ends(cost, usd.p10, usd.p90, *width, label, rises_with_speed=False)
     stretched = (  # only training is stretched: not the start-up, nor what the price book adds
         (end, f"{hours.key}{end.formula.removeprefix(cost.key)}") for end in (low, high)
     )
     low, high = (
         replace(
-            end, inputs=(hours, start, least, *rented, sigma),
+            end, inputs=(hours, start, least, *rented, *width),
             formula=formula(BILLED.format(run=run), run),
         )
         for end, run in stretched

@@ -38,7 +38,8 @@ def speed_records(case: Case, whole: Record) -> tuple[Record, ...]:
         formula="tokens_per_s / num_gpus", inputs=(per_s, num_gpus(case)),
     )  # fmt: skip
     return (
-        per_s, *ends(per_s, at.p10, at.p90, sigma_record(case), "Tokens/s"), per_gpu,
+        per_s, *ends(per_s, at.p10, at.p90, sigma_record(case), skew_record(case), "Tokens/s"),
+        per_gpu,
         *_utilisation(case, per_gpu), whole,
         *(r for r in whole.inputs if r.key.startswith("step_")),
     )  # fmt: skip
@@ -116,7 +117,7 @@ def _flops_per_token(case: Case) -> Record:
 def sigma_record(case: Case) -> Record:
     """The log width of the tokens/s forecast: independent causes added in quadrature."""
     at, m = case.plan.tokens_per_s, case.machine
-    value = log(at.p50 / at.p10) / Z_90
+    value = log(at.p90 / at.p10) / (2 * Z_90)  # the skew leaves the sum of both sides
     stack = case.scenario.stack
     causes = {
         "unmeasured_sigma": not (m.accelerator.matmul_flops_per_s or "matmul" in m.measured),
@@ -170,12 +171,26 @@ def _of_step(case: Case) -> list[Record]:
     ]  # fmt: skip
 
 
-def ends(base: Record, low: float, high: float, sigma: Record, label: str) -> tuple[Record, ...]:
-    """P10 and P90 of a quantity with a normally distributed log error."""
+def skew_record(case: Case) -> Record:
+    """By which part the width of the speed forecast is more towards slower than it says."""
+    return record(
+        "throughput_skew", "More of the width towards slower, less towards faster",
+        as_float(case.eff.throughput_skew), "", topic="Interval",
+        inputs=fractions(case.scenario.stack, "throughput_skew"),
+    )  # fmt: skip
+
+
+def ends(
+    base: Record, low: float, high: float, sigma: Record, skew: Record, label: str,
+    *, rises_with_speed: bool = True,
+) -> tuple[Record, ...]:  # fmt: skip
+    """P10 and P90 of what rises, or falls, in proportion to an uncertain speed."""
+    below, above = ("+", "-") if rises_with_speed else ("-", "+")
     return tuple(
         record(
             f"{base.key}_{name}", f"{label}, {name.upper()}", value, base.unit, topic="Interval",
-            formula=f"{base.key} * exp({sign}{Z_90:.10g} * {sigma.key})", inputs=(base, sigma),
+            formula=f"{base.key} * exp({sign}{Z_90:.10g} * {sigma.key} * (1 {side} {skew.key}))",
+            inputs=(base, sigma, skew),
         )
-        for name, value, sign in (("p10", low, "-"), ("p90", high, ""))
+        for name, value, sign, side in (("p10", low, "-", below), ("p90", high, "", above))
     )  # fmt: skip

@@ -182,8 +182,8 @@ def _numbers(file: PlanFile, plan: WrittenPlan) -> dict[str, float]:
     )
     width = uncertainty.narrowed(eff, plan.variance_left)
     sigma = uncertainty.throughput_sigma(width, _known(work, lay, plan, eff, timed))
-    low = as_float(uncertainty.p10(tokens_per_s, sigma))
-    high = as_float(uncertainty.p90(tokens_per_s, sigma))
+    low = as_float(uncertainty.p10(tokens_per_s, sigma, eff.throughput_skew))
+    high = as_float(uncertainty.p90(tokens_per_s, sigma, eff.throughput_skew))
     instances_usd = as_float(
         money_cost.run_usd(
             wall_clock_hours=billed, num_instances=nodes, usd_per_instance_hour=plan.usd_per_hour

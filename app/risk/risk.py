@@ -82,7 +82,8 @@ class Risk:
 def speeds_of(plan: Plan, count: int = 25) -> NDArray[np.float64]:
     """Factors by which the work may take longer than forecast: a column, equally likely."""
     hours = plan.training_hours
-    return finish_time.equally_likely(p50=hours.p50, p90=hours.p90, count=count) / hours.p50
+    each = finish_time.equally_likely(p10=hours.p10, p50=hours.p50, p90=hours.p90, count=count)
+    return each / hours.p50
 
 
 def usd_per_hour(plan: Plan) -> float | None:

@@ -203,32 +203,39 @@ def _gauss_newton(
 
 
 def fit_widths(
-    residual: Numbers, terms: Numbers, weight: Numbers, *, low: Numbers, high: Numbers
-) -> Numbers:
-    """Widths s whose quadrature sqrt(sum (s_k terms_k)^2) gives the best 80% intervals.
+    residual: Numbers, terms: Numbers, weight: Numbers, *, low: Numbers, high: Numbers,
+    most_skew: float = 0.0,
+) -> tuple[Numbers, float]:  # fmt: skip
+    """Widths s whose quadrature sqrt(sum (s_k terms_k)^2) gives the best 80% intervals, and the
+    part, at most `most_skew`, by which these are wider below 0 and narrower above.
 
     Minimises the mean interval score of [G07] of residuals (logs, n rows; `terms`: n x k) around
-    a normal centred on 0, by pattern search in log s from the middle of the bounds.
+    0, by pattern search in log s from the middle of the bounds, and in the skew from 0.
 
     [G07] Gneiting and Raftery, "Strictly proper scoring rules", JASA 102(477), 2007, section 6.2.
     """
     outside = 2 / (1 - COVERAGE)
 
-    def score(widths: Numbers) -> float:
+    def score(widths: Numbers, skew: float) -> float:
         reach = Z_90 * np.sqrt((terms**2) @ (widths**2))
-        missed = np.maximum(np.abs(residual) - reach, 0.0)
-        return float(np.average(2 * reach + outside * missed, weights=weight))
+        below = np.maximum(-residual - reach * (1 + skew), 0.0)
+        above = np.maximum(residual - reach * (1 - skew), 0.0)
+        return float(np.average(2 * reach + outside * (below + above), weights=weight))
 
     floor = np.maximum(low, 0.005)
-    widths = np.clip(np.full(len(low), 0.1), floor, high)
-    best, stride = score(widths), 2.0
+    widths, skew = np.clip(np.full(len(low), 0.1), floor, high), 0.0
+    best, stride = score(widths, skew), 2.0
     while stride > 1.005:
         moved = False
         for k in range(len(widths)):
             for factor in (stride, 1 / stride):
                 tried = widths.copy()
                 tried[k] = np.clip(tried[k] * factor, floor[k], high[k])
-                if (found := score(tried)) < best:
+                if (found := score(tried, skew)) < best:
                     widths, best, moved = tried, found, True
+        for more in (0.1 * (stride - 1), 0.1 * (1 - stride)) if most_skew else ():
+            other = min(max(skew + more, 0.0), most_skew)
+            if (found := score(widths, other)) < best:
+                skew, best, moved = other, found, True
         stride = stride if moved else float(np.sqrt(stride))
-    return widths
+    return widths, skew

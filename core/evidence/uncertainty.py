@@ -2,6 +2,10 @@
 
 Widths are standard deviations of the log ratio of measured and predicted; independent causes
 add in quadrature. hardware/efficiency.csv says what each was estimated on.
+
+Speeds are skewed: much can make a run slower than its parts and little makes it faster, so the
+P10 is further from the P50 than the P90 is. The distribution of times that has these two quantiles
+is that of core/failures/time_factor.py.
 """
 
 from __future__ import annotations
@@ -136,14 +140,19 @@ def quadrature(*sigmas: Numeric) -> Numeric:
     return np.sqrt(sum(np.square(s) for s in sigmas))
 
 
-def p10(p50: Numeric, sigma: Numeric) -> Numeric:
-    """Value that nine of ten outcomes exceed."""
-    return p50 * np.exp(-Z_90 * np.asarray(sigma))
+def p10(p50: Numeric, sigma: Numeric, skew: Numeric = 0.0) -> Numeric:
+    """Value that nine of ten outcomes exceed. `skew`: part by which the lower side is wider."""
+    return p50 * np.exp(-Z_90 * np.multiply(sigma, np.add(1.0, skew)))
 
 
-def p90(p50: Numeric, sigma: Numeric) -> Numeric:
-    """Value that one of ten outcomes exceeds."""
-    return p50 * np.exp(Z_90 * np.asarray(sigma))
+def p90(p50: Numeric, sigma: Numeric, skew: Numeric = 0.0) -> Numeric:
+    """Value that one of ten outcomes exceeds. `skew`: part by which the upper side is narrower.
+
+    >>> low, high = (float(f(100.0, 0.2, 0.5)) for f in (p10, p90))
+    >>> round(low, 1), round(high, 1)
+    (68.1, 113.7)
+    """
+    return p50 * np.exp(Z_90 * np.multiply(sigma, np.subtract(1.0, skew)))
 
 
 def probability_above(limit: Numeric, *, p50: Numeric, sigma: Numeric) -> Numeric:

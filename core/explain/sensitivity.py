@@ -33,7 +33,9 @@ OF_CLUSTER = (
 AT_MOST_ONE = ("power_share",)
 AT_LEAST_ONE = ("expert_imbalance",)
 # Fractions of core.machine.efficiency for the width of the interval move no forecast.
-OF_EFFICIENCY = tuple(f.name for f in fields(Efficiency) if not f.name.endswith("_sigma"))
+OF_EFFICIENCY = tuple(
+    f.name for f in fields(Efficiency) if not f.name.endswith(("_sigma", "_skew"))
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,8 @@ policies      simulation of a job on spot capacity under a purchase policy, on t
               spell by spell
 reliability   failures to first order, for comparison: exact times are in
               core/failures/goodput.py
+time_factor   how much longer than forecast work takes: a shifted log-normal of median 1, from
+              the width and the skew of the speed
 spot          spot machines in closed form: hazards, fleets, cost of a useful hour and
               break-even
 """

@@ -189,12 +189,22 @@ def _normal_quantile(p: Numeric) -> Numeric:
     return np.interp(p, probabilities, z)
 
 
-def equally_likely(*, p50: float, p90: float, count: int = 25) -> NDArray[np.float64]:
-    """A column that represents a log-normal quantity: the middles of equally likely slices.
+def equally_likely(
+    *, p50: float, p90: float, p10: float | None = None, count: int = 25
+) -> NDArray[np.float64]:
+    """A column that represents a shifted log-normal quantity (core/failures/time_factor.py): the
+    middles of equally likely slices. Without a P10 it is as far below the P50 as the P90 is above.
 
     >>> [round(float(x), 3) for x in equally_likely(p50=1.0, p90=1.1, count=3)]
     [0.931, 1.0, 1.075]
+    >>> [round(float(x), 3) for x in equally_likely(p10=0.95, p50=1.0, p90=1.1, count=3)]
+    [0.959, 1.0, 1.069]
     """
     middles = (np.arange(count) + 0.5) / count
     z = np.array([NormalDist().inv_cdf(float(p)) for p in middles])
-    return p50 * (p90 / p50) ** (z / NormalDist().inv_cdf(0.9))
+    low = p50**2 / p90 if p10 is None else p10
+    if not low < p50 < p90:
+        return np.full(count, p50)
+    width = np.log((p90 - p50) / (p50 - low)) / NormalDist().inv_cdf(0.9)
+    scale = (p90 - p50) / np.expm1(NormalDist().inv_cdf(0.9) * width)
+    return p50 + scale * np.expm1(z * width)

@@ -116,6 +116,8 @@ class Efficiency:
     host_time_sigma: Numeric = 0.0
     bandwidth_sigma: Numeric = 0.0
     half_network_sigma: Numeric = 0.0
+    # Part by which a width is more towards slower, and less towards faster; likewise.
+    throughput_skew: Numeric = 0.0
     # Seconds in which one more row of equal index is added (core/time/indexed.py); likewise.
     duplicate_s: Numeric = 0.0
 

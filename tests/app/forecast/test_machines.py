@@ -121,7 +121,7 @@ def test_an_assumed_network_widens_by_what_half_of_it_would_cost():
     _, assumed = best(**asked)
     rate = str(assumed.network.gbit_per_s / 8)
     _, stated = best(**asked, network_gbit_per_gpu=rate, **_layout(assumed))
-    guessed, known = (log(p.tokens_per_s.p90 / p.tokens_per_s.p50) / Z_90
+    guessed, known = (log(p.tokens_per_s.p90 / p.tokens_per_s.p10) / (2 * Z_90)
                       for p in (assumed, stated))  # fmt: skip
     cost = log(assumed.tokens_per_s.p50 / assumed.at_half_network.tokens_per_s)
     eff = efficiency(assumed.stack)

@@ -237,7 +237,11 @@ class TestWidths:
     def widths(self, residual, terms, weight=None, low=0.0, high=1.0):
         k = terms.shape[1]
         weight = np.ones(len(residual)) if weight is None else weight
-        return fit_widths(residual, terms, weight, low=np.full(k, low), high=np.full(k, high))
+        found, skew = fit_widths(
+            residual, terms, weight, low=np.full(k, low), high=np.full(k, high)
+        )
+        assert skew == 0
+        return found
 
     @pytest.mark.parametrize("seed", range(3))
     def test_widths_are_found_again_and_cover_80_percent_of_every_class(self, seed):
@@ -262,6 +266,19 @@ class TestWidths:
     def test_a_cause_that_widens_nothing_gets_next_to_nothing(self):
         residual, terms, _ = self.made_up(1, np.array([0.1, 0.0, 0.3]))
         assert self.widths(residual, terms)[1] < 0.05
+
+    def test_a_skew_is_found_again_and_balances_the_tails(self):
+        residual, terms, _ = self.made_up(4, np.array([0.1, 0.15, 0.2]))
+        residual = np.where(residual < 0, 1.3 * residual, 0.7 * residual)
+        bounds = {"low": np.zeros(3), "high": np.ones(3)}
+        widths, skew = fit_widths(residual, terms, np.ones(self.N), **bounds, most_skew=0.6)
+        assert skew == pytest.approx(0.3, abs=0.04)
+        assert widths == pytest.approx([0.1, 0.15, 0.2], rel=0.15)
+        reach = Z_90 * np.sqrt((terms**2) @ widths**2)
+        assert np.mean(residual < -reach * (1 + skew)) == pytest.approx(0.1, abs=0.02)
+        assert np.mean(residual > reach * (1 - skew)) == pytest.approx(0.1, abs=0.02)
+        _, least = fit_widths(-residual, terms, np.ones(self.N), **bounds, most_skew=0.6)
+        assert least == 0  # only towards slower
 
     def test_widths_stay_within_their_bounds(self):
         residual, terms, _ = self.made_up(2, np.array([0.1, 0.2, 0.3]))

@@ -135,3 +135,13 @@ def test_the_largest_run_is_that_of_the_table():
     runs = read_runs(RUNS_CSV)
     fitted = runs.measured.throughput_ok
     assert runs.inputs.num_gpus[fitted].max() == uncertainty.LARGEST_RUN
+
+
+def test_a_skew_moves_both_ends_down_and_keeps_their_distance():
+    plain, skewed = (
+        (float(uncertainty.p10(100.0, 0.2, k)), float(uncertainty.p90(100.0, 0.2, k)))
+        for k in (0.0, 0.25)
+    )
+    assert skewed[0] < plain[0]
+    assert 100.0 < skewed[1] < plain[1]
+    assert skewed[1] / skewed[0] == pytest.approx(plain[1] / plain[0])

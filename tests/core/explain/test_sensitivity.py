@@ -129,7 +129,7 @@ def test_without_a_price_time_alone_is_told():
 
 
 def test_every_fraction_and_every_rate_is_an_input():
-    widths = {f.name for f in fields(Efficiency) if f.name.endswith("_sigma")}
+    widths = {f.name for f in fields(Efficiency) if f.name.endswith(("_sigma", "_skew"))}
     assert {*OF_EFFICIENCY} | widths == {f.name for f in fields(Efficiency)}
     shape = {"scale_up_domain", "gpus_per_node", "multiprocessors", "newer_than_flash2",
              "fast_exponentials", "torus_axes", "linked_peers", "switch_reduces",

@@ -199,7 +199,8 @@ def test_a_parameter_has_a_prior_inside_its_bounds_and_an_interval_around_its_va
     """A family's blank prior is "as generic"; widths have none: they are fitted by a score."""
     of_generic = {e.quantity for e in table.read_entries() if e.stack == table.GENERIC}
     for e in table.read_entries():
-        assert e.fits in ("throughput", "memory", "throughput intervals", "memory intervals", "")
+        intervals = ("throughput intervals", "throughput skew", "memory intervals")
+        assert e.fits in ("throughput", "memory", *intervals, "")
         assert (e.prior_sigma > 0) == (e.fits in ("throughput", "memory")), (e.stack, e.quantity)
         assert e.quantity in of_generic
         if e.prior is None:

@@ -26,7 +26,7 @@ from core.layout.layouts import (
 from core.layout.sharding import INDEX, STRATEGIES
 from core.layout.workload import OFFLOAD
 from core.memory.offload import LEVELS
-from core.model.transformer import is_moe
+from core.model.transformer import is_moe, total_params
 from core.numeric import as_float
 from core.search.plan import Layout
 
@@ -72,6 +72,7 @@ def values_of(
         num_gpus=num_gpus,
         seq_len=int(np.asarray(case.work.seq_len)),
         global_batch_size=int(np.asarray(case.work.global_batch_size)),
+        params=float(np.max(total_params(model))),
     )
     most_cp = max(*searched, 64.0 if base.cp > 1 else 1.0)
     chunks = virtual_stages(layers=int(layers), pp=base.pp)

@@ -10,8 +10,8 @@ from functools import lru_cache
 MICRO_BATCH_SIZES = (1, 2, 4, 8, 16)  # usual; the search tries all divisors up to the last
 LARGEST_CONTEXT_PARALLEL = 64
 LONG_SEQUENCE = 32_768  # tokens from which context parallelism is always searched
-FEW_SEQUENCES = 2  # GPUs for each sequence of a batch from which it is, too
-LEAST_TOKENS = 1024  # then: of a sequence on one rank
+PARAMS_OF_SEQUENCE = 50e9  # GPUs times parameters for each sequence of a batch from which it is
+LEAST_TOKENS = 2048  # then: of a sequence on one rank
 USUAL_CHUNKS = (1, 2, 4, 8)  # besides divisors: published runs place 126 layers on 16 x 4
 
 
@@ -41,18 +41,21 @@ def pipeline_parallel(*, num_gpus: int, layers: int) -> list[int]:
     return up_to(layers, divisors(num_gpus))
 
 
-def context_parallel(*, num_gpus: int, seq_len: int, global_batch_size: int) -> list[int]:
+def context_parallel(
+    *, num_gpus: int, seq_len: int, global_batch_size: int, params: float
+) -> list[int]:
     """Divisors of the GPUs, up to the largest that is of use: for long sequences, and for shorter
-    ones where there are more GPUs than sequences, so that a pipeline would lack micro-batches.
+    ones of large models on many GPUs, where a pipeline lacks micro-batches or memory for what they
+    keep: the recipes for Llama 3.1 405B split sequences of 8,192 tokens.
 
-    >>> context_parallel(num_gpus=16_384, seq_len=8192, global_batch_size=2048)
-    [1, 2, 4, 8]
-    >>> context_parallel(num_gpus=256, seq_len=8192, global_batch_size=2048)
+    >>> context_parallel(num_gpus=16_384, seq_len=8192, global_batch_size=2048, params=405e9)
+    [1, 2, 4]
+    >>> context_parallel(num_gpus=512, seq_len=8192, global_batch_size=512, params=8e9)
     [1]
     """
     if seq_len >= LONG_SEQUENCE:
         most = LARGEST_CONTEXT_PARALLEL
-    elif num_gpus >= FEW_SEQUENCES * global_batch_size:
+    elif num_gpus * params >= PARAMS_OF_SEQUENCE * global_batch_size:
         most = min(seq_len // LEAST_TOKENS, LARGEST_CONTEXT_PARALLEL)
     else:
         most = 1

@@ -22,7 +22,7 @@ from core.layout.layouts import (
     expert_rules,
     recompute_kinds,
 )
-from core.model.transformer import Transformer, is_moe
+from core.model.transformer import Transformer, is_moe, total_params
 from core.search.columns import Floats, Ints, layouts_of, rows_of
 from core.search.strategies import Axes, below, legal_strategies, num_levels, strategies
 
@@ -233,7 +233,8 @@ def _degrees(
     )  # fmt: skip
     pps = [c.pp] if c.pp else degrees.pipeline_parallel(num_gpus=num_gpus, layers=layers)
     cps = [c.cp] if c.cp else degrees.context_parallel(
-        num_gpus=num_gpus, seq_len=seq_len, global_batch_size=global_batch_size
+        num_gpus=num_gpus, seq_len=seq_len, global_batch_size=global_batch_size,
+        params=float(np.max(total_params(model))),
     )  # fmt: skip
 
     def chunks(pp: int) -> list[int]:

@@ -49,10 +49,13 @@ def test_batches_experts_sequences_and_groups():
     assert degrees.micro_batch_sizes(global_batch_size=17) == [1]
     assert degrees.expert_parallel(num_experts=0) == [1]
     assert degrees.expert_parallel(num_experts=12) == [1, 2, 3, 4, 6, 12]
-    long = degrees.context_parallel(num_gpus=256, seq_len=32_768, global_batch_size=512)
+    asked = {"num_gpus": 256, "seq_len": 32_768, "global_batch_size": 512, "params": 8e9}
+    long = degrees.context_parallel(**asked)
     assert long == [1, 2, 4, 8, 16, 32, 64]
-    few = degrees.context_parallel(num_gpus=16_384, seq_len=4096, global_batch_size=2048)
-    assert few == [1, 2, 4]
-    assert degrees.context_parallel(num_gpus=64, seq_len=512, global_batch_size=8) == [1]
+    large = {**asked, "seq_len": 8192, "params": 405e9}
+    assert degrees.context_parallel(**large) == [1, 2, 4]
+    assert degrees.context_parallel(**{**large, "seq_len": 4096}) == [1, 2]
+    assert degrees.context_parallel(**{**large, "seq_len": 512}) == [1]
+    assert degrees.context_parallel(**{**large, "params": 8e9}) == [1]
     assert degrees.shard_groups(num_gpus=4, gpus_per_node=8) == [8]
     assert degrees.shard_groups(num_gpus=48, gpus_per_node=8) == [8, 16, 24, 48]

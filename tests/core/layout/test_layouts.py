@@ -21,6 +21,7 @@ from core.layout.layouts import (
 )
 from core.layout.sharding import INDEX, STRATEGIES
 from core.memory.offload import LEVELS
+from core.model.transformer import total_params
 from core.search.space import candidates
 from tests.made_up.jobs import (
     DEEPSEEK_V3,
@@ -160,8 +161,8 @@ def _grid(job):
     gpus, model, choices = job["num_gpus"], job["model"], job["choices"]
     domain = gpus if choices.tp_across_nodes else max(job["scale_up_domain"], 1)
     tps = divisors(gpus, domain)
-    few = gpus >= 2 * job["global_batch_size"]
-    most_cp = 64 if job["seq_len"] >= 32_768 else min(job["seq_len"] // 1024, 64) if few else 1
+    large = gpus * float(total_params(model)) >= 50e9 * job["global_batch_size"]
+    most_cp = 64 if job["seq_len"] >= 32_768 else min(job["seq_len"] // 2048, 64) if large else 1
     cps = len(divisors(gpus, max(most_cp, 1)))
     stages = 0
     for p in divisors(gpus, model.num_layers):

@@ -26,6 +26,7 @@ from pricing.book.offers import is_booked
 from pricing.offers import UNVERIFIED_INTERCONNECT
 
 OLD_DAYS = 7  # days from which the age of a price is shown
+LIKELY = 0.5  # chance to be on time from which a plan does not miss the deadline, but may
 LIKELY_OOM = 0.1  # probability from which a plan is marked as likely to run out of memory
 
 
@@ -105,7 +106,13 @@ def missed(scenario: Scenario, plan: Plan) -> tuple[str, ...]:
     """The user's limits that the plan does not meet."""
     out = []
     if scenario.deadline_days is not None and not plan.meets_deadline:
-        out.append(f"misses the deadline of {fmt.days(scenario.deadline_days * 24)}")
+        days, chance = fmt.days(scenario.deadline_days * 24), plan.total.chance_on_time
+        out.append(
+            f"less sure of the deadline of {days} than asked "
+            f"({fmt.percent(scenario.deadline_confidence)})"
+            if chance is not None and chance >= LIKELY
+            else f"misses the deadline of {days}"
+        )
     if scenario.budget_usd is not None and not plan.meets_budget:
         out.append(f"over the budget of {fmt.usd(scenario.budget_usd)}")
     return tuple(out)

@@ -81,6 +81,10 @@ def test_what_was_asked_and_is_not_kept_is_said():
     assert (
         "; misses the deadline of 2 days; over the budget of $10,000; price of 2026-07-20;" in said
     )
+    likely = made_up.total(late.hours, late.usd, chance=0.86)
+    said = sentence(replace(late, total=likely), scenario=scenario)
+    assert ", 14% chance to be late; less sure of the deadline of 2 days than asked (90%);" in said
+    assert "misses" not in said
     kept = sentence(made_up.plan(), scenario=scenario)
     assert "deadline" not in kept
     assert "budget" not in kept

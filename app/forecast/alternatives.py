@@ -15,10 +15,16 @@ from app.document import vocabulary
 from app.forecast.choice import choice_of
 from app.forecast.machines import Machine
 from app.forecast.search import job_of, searched
+from app.forecast.stack_limits import asked_of, variants_of
+from app.scenario.model import model_of
 from core.scenario import Scenario
+from core.scenario.types import AUTO
 from core.search import alternatives as search_alternatives
 from core.search.plan import Answer
+from hardware.efficiency import GENERIC
+from hardware.stack_support import support_of
 
+WORTH_SAYING = 1.5  # times as fast, from which software without a launch file is named
 MOST_COUNTS = 64  # counts tried below the smallest one known to fit
 SAME_OFFER = ("accelerator", "provider", "instance_type", "region", "purchase")
 
@@ -97,6 +103,40 @@ def described(point: Mapping[str, Any]) -> str:
     )
 
 
+def spread_experts(scenario: Scenario, answer: Answer) -> float | None:
+    """How many times as fast the recommended machines would pre-train with software that spreads
+    experts over GPUs, where no stack with a launch file does so for this model; None where one
+    does, or where it is hardly worth it."""
+    experts = bool(np.any(np.asarray(model_of(scenario).transformer.num_experts) > 0))
+    if not experts or scenario.stack != AUTO or scenario.task != "pretrain" or not answer.plans:
+        return None
+    plan, variants = answer.plans[0], variants_of(scenario)
+    asked_stacks = {variants[n].stack for n in asked_of(variants, plan.offer.accelerator)}
+    supports = [support_of(name) for name in asked_stacks]
+    if any(s is None or "ep" in s.degrees for s in supports):
+        return None
+    machine = _machine_of(scenario, {n: getattr(plan.offer, n) for n in SAME_OFFER})
+    if machine is None:
+        return None
+    asked = scenario.model_copy(update={"stack": GENERIC})
+    best = searched(asked, [job_of(asked, machine, plan.num_gpus)]).best
+    if not len(best.job):
+        return None
+    faster = float(np.max(best.step.tokens_per_s)) / plan.tokens_per_s.p50
+    return faster if faster >= WORTH_SAYING else None
+
+
+def _machine_of(scenario: Scenario, offer: Mapping[str, Any]) -> Machine | None:
+    """The machine of an offer, by what tells offers apart."""
+    return next(
+        (
+            m for m in choice_of(scenario).machines
+            if all(getattr(m.offer, name) == offer[name] for name in SAME_OFFER)
+        ),
+        None,
+    )  # fmt: skip
+
+
 def smaller_count(scenario: Scenario, answer: Answer) -> int | None:
     """The fewest GPUs, in whole instances, on which the machine of the smallest pick still fits.
     None if no count below those of the answer fits. The counts need not be powers of two."""
@@ -105,13 +145,7 @@ def smaller_count(scenario: Scenario, answer: Answer) -> int | None:
     if row is None:
         return None
     point = {name: column[row] for name, column in answer.points.items()}
-    machine = next(
-        (
-            m for m in choice_of(scenario).machines
-            if all(getattr(m.offer, name) == point[name] for name in SAME_OFFER)
-        ),
-        None,
-    )  # fmt: skip
+    machine = _machine_of(scenario, point)
     if machine is None:
         return None
     instance = machine.offer.gpu_count

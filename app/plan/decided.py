@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.document import format as fmt
-from app.forecast.alternatives import described
+from app.forecast.alternatives import described, spread_experts
+from app.scenario.model import model_of
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan, Recommendation
 
@@ -23,6 +24,7 @@ def recommended_sentence(scenario: Scenario, answer: Answer) -> str:
         _decided(scenario, answer, found),
         *(_empty(scenario, plan, gate.name) for gate in found.gates if gate.is_empty),
         _passed_over(scenario, answer, found),
+        _experts(scenario, answer),
         _spot(plan),
     )
     return " ".join(filter(None, sentences))
@@ -96,6 +98,17 @@ def _passed_over(scenario: Scenario, answer: Answer, found: Recommendation) -> s
     }[failed[0]]
     what = "fastest" if scenario.rank_by == "time" else "cheapest"
     return f"The {what} of all, {described(point)}, {why}."
+
+
+def _experts(scenario: Scenario, answer: Answer) -> str:
+    """What software would do that spreads experts, where no stack with a launch file does."""
+    if (faster := spread_experts(scenario, answer)) is None:
+        return ""
+    return (
+        f"No stack with a launch file here spreads the experts of {model_of(scenario).label} over "
+        f"GPUs: software that does is about {faster:.2g} times as fast on these machines "
+        "(stack=generic)."
+    )
 
 
 def _spot(plan: Plan) -> str:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from app.forecast import alternatives as said
 from app.forecast import answer as forecast_answer
 from app.forecast import resolve
+from app.plan.decided import recommended_sentence
 from core.scenario import Scenario
 from core.search import alternatives as search_alternatives
 
@@ -124,3 +125,30 @@ def test_the_smallest_count_need_not_be_a_power_of_two():
 def test_counts_that_are_given_are_not_gone_below():
     scenario, answer = answered(model="llama3.1-8b", gpu="h100", num_gpus="64")
     assert said.smaller_count(scenario, answer) is None
+
+
+@pytest.mark.parametrize(
+    ("model", "more", "says"),
+    [
+        (
+            "llama4-maverick",
+            {"gpu": "gb200"},
+            True,
+        ),  # Megatron's files cannot say its sliding windows
+        ("llama4-maverick", {"stack": "megatron-lm"}, False),  # asked for by name
+        ("llama4-scout", {"task": "lora"}, False),  # adapters fit a machine
+        ("qwen3-30b-a3b", {}, False),  # Megatron's files take it
+        ("llama3.1-8b", {}, False),
+    ],
+)
+def test_software_without_a_launch_file_is_named_where_it_alone_spreads_experts(model, more, says):
+    asked = {"model": model, "gpu": "h100", "num_gpus": "256", "global_batch_size": 2048, **more}
+    scenario, answer = answered(**asked)
+    assert answer.plans
+    faster = said.spread_experts(scenario, answer)
+    assert (faster is not None) is says
+    sentence = recommended_sentence(scenario, answer)
+    assert ("No stack with a launch file here spreads the experts" in sentence) is says
+    if says:
+        assert faster > 2
+        assert f"about {faster:.2g} times as fast" in sentence

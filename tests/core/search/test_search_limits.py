@@ -183,7 +183,7 @@ def test_prime_numbers_of_layers_or_heads_are_planned_without_what_they_forbid(f
         ({**EIGHT_B, "num_experts": 0, "ep": 2}, "no experts to spread",
          r"Nearest legal value: ep=1\."),
         ({"global_batch_size": 7, "tp": 1, "pp": 1}, "multiple of dp x micro-batch",
-         r"Legal, with the degrees free: tp=8,pp=8,"),
+         r"Nearest legal value: tp=16\."),
         ({"micro_batch_size": 3}, "multiple of dp x micro-batch",
          r"Nearest legal value: micro_batch_size=4\."),
         ({"dp_shard": 5}, "not as many as asked for", r"Nearest legal value: dp_shard=4\."),

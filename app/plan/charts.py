@@ -309,7 +309,7 @@ def _marker(x: alt.X, y: alt.Y, theme: str) -> list[alt.Chart]:
         shown = alt.OpacityValue(0, condition={"test": f"datum.what == '{what}'", "value": 1})
         for drawn in ({"stroke": BACKGROUND[theme], "strokeWidth": 4}, {"color": ink}):  # a halo
             text = here.mark_text(
-                text="You are here", fontWeight="bold", fontSize=TEXT_PX,
+                text="Selected", fontWeight="bold", fontSize=TEXT_PX,
                 align="left" if side > 0 else "right", dx=15 * side, dy=-13, **drawn,
             )  # fmt: skip
             layers.append(text.encode(x=x, y=y, opacity=shown))

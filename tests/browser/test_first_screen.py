@@ -34,7 +34,7 @@ def test_the_first_screen_answers_in_fewer_words_than_before(new_user, size, kee
     user.open()
     keep_picture(user, f"first_screen_{size[0]}")
     words = user.page.evaluate(VISIBLE_WORDS)
-    assert 50 < len(words) < WORDS_BEFORE[size]
+    assert 50 < len(words) < WORDS_BEFORE[size], " ".join(words)
     read = " ".join(words)
     assert re.search(r"\$[\d,]+ expected \(P10-P90 \$\S+-\$\S+\)", read)  # what, how sure
     assert re.search(r"[\d.]+ (days|h) \(P90 [\d.]+ (days|h)\) on \d+ x \w+", read)  # when, where

@@ -175,7 +175,7 @@ def test_the_marker_is_where_the_selected_plan_is_and_moves_alone():
     assert row["usd"] == pytest.approx(1e3 + 400)
     assert row["days"] == pytest.approx(1e3 / 41 / 24, rel=1e-3)
     assert {**first, "datasets": None} == {**second, "datasets": None}
-    texts = [x for x in layers(second) if x["mark"].get("text") == "You are here"]
+    texts = [x for x in layers(second) if x["mark"].get("text") == "Selected"]
     drawn = [
         (x["encoding"]["opacity"]["condition"]["test"], x["mark"]["align"], "stroke" in x["mark"])
         for x in texts

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 Numeric = float | NDArray[Any]
 Bools = bool | NDArray[np.bool_]
 
+Z_90 = 1.2815515655446004  # standard normal quantile of 0.9
+
 
 def ceil_div(a: Numeric, b: Numeric) -> Numeric:
     """Whole parts of size b that hold a."""

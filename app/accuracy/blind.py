@@ -11,7 +11,7 @@ from app.accuracy.predict import publications
 from app.accuracy.section_scores import Errors
 from app.document import format as fmt
 from core.evidence.accuracy import Accuracy, scored
-from core.evidence.uncertainty import Z_90
+from core.numeric import Z_90
 from hardware.measured import RUNS_CSV, read_runs
 from hardware.residuals.blind import blind_runs
 

@@ -16,8 +16,8 @@ from app.provenance.of_money import billing_of, instances_of, wall_clock
 from app.provenance.of_speed import sigma_record, skew_record
 from app.provenance.record import Record, record
 from core.failures import goodput
-from core.failures.time_factor import Z_90, factor_cumulants, time_factor
-from core.numeric import as_float
+from core.failures.time_factor import factor_cumulants, time_factor
+from core.numeric import Z_90, as_float
 
 
 def failing_records(case: Case, whole: Record) -> tuple[Record, ...]:

@@ -13,14 +13,14 @@ from app.provenance.of_facts import (
     of_scenario,
 )
 from app.provenance.record import Record, record, undated
-from core.evidence.uncertainty import OF_MODEL, Z_90, Circumstances, doublings, of_step
+from core.evidence.uncertainty import OF_MODEL, Circumstances, doublings, of_step
 from core.model.transformer import (
     attention_score_flops_per_token,
     forward_flops_per_token,
     head_flops_per_token,
     matrix_flops_per_token,
 )
-from core.numeric import as_float
+from core.numeric import Z_90, as_float
 from core.time.repeated import repeated_flops_per_token
 from hardware.measured import measured_accelerators
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.evidence.uncertainty import Z_90
+from core.numeric import Z_90
 
 Numbers = NDArray[np.float64]
 # (trials, parameters) -> (trials, rows) of log predictions

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from core.machine.efficiency import Efficiency
-from core.numeric import Numeric
+from core.numeric import Z_90, Numeric
 
 LARGEST_RUN = 16384.0  # GPUs; a test ties it to hardware/measured_runs.csv
 # Parts of a step that wait for the host, and that pass over memory; the others are matmuls,
@@ -27,7 +27,6 @@ OVER_MEMORY = ("memory_bound", "head_loss", "optimizer")
 # Widths of the model itself, which measured runs that are alike narrow.
 OF_MODEL = ("throughput_sigma", "host_time_sigma", "bandwidth_sigma")
 OF_STEP = ("waits_for_host", "passes_over_memory", "at_half_network")  # of Circumstances
-Z_90 = 1.2815515655446004  # standard normal quantile of 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,7 @@ from core.failures.goodput import (
     segment_s,
     variance_s2,
 )
+from core.failures.time_factor import through_quantiles
 from core.numeric import Numeric
 
 DECAY, TERMS, AVERAGED = 22.0, 40, 14  # A, N and M of [AW95]: a discretisation error of e^-22
@@ -205,6 +206,5 @@ def equally_likely(
     low = p50**2 / p90 if p10 is None else p10
     if not low < p50 < p90:
         return np.full(count, p50)
-    width = np.log((p90 - p50) / (p50 - low)) / NormalDist().inv_cdf(0.9)
-    scale = (p90 - p50) / np.expm1(NormalDist().inv_cdf(0.9) * width)
-    return p50 + scale * np.expm1(z * width)
+    scale, width = through_quantiles(p90 / p50 - 1, 1 - low / p50)
+    return p50 * (1 + scale * np.expm1(z * width))

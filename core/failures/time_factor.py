@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.numeric import Numeric
+from core.numeric import Z_90, Numeric
 
-Z_90 = 1.2815515655446004  # standard normal quantile of 0.9
+EVEN = 1e-9  # a ratio of both sides nearer to 1 is taken as this far from it
 NARROW = 1e-6  # width below which the scale falls to 0 in proportion: differences lose digits there
 
 
@@ -34,8 +34,20 @@ def time_factor(sigma: Numeric, skew: Numeric) -> tuple[Numeric, Numeric]:
     s = np.maximum(given, NARROW)
     slower = np.expm1(Z_90 * s * np.add(1.0, skew))
     faster = -np.expm1(-Z_90 * s * np.subtract(1.0, skew))
-    width = np.log(slower / faster) / Z_90
-    return slower / (slower / faster - 1) * np.minimum(given / NARROW, 1.0), width
+    scale, width = through_quantiles(slower, faster)
+    return scale * np.minimum(given / NARROW, 1.0), width
+
+
+def through_quantiles(slower: Numeric, faster: Numeric) -> tuple[Numeric, Numeric]:
+    """Scale and width of the factor whose P90 lies `slower` above 1 and whose P10 `faster` below.
+
+    >>> scale, width = through_quantiles(0.1, 0.1)  # as far on both sides: all but a normal
+    >>> round(float(1 + scale * np.expm1(Z_90 * width)), 6)
+    1.1
+    """
+    ratio = np.divide(slower, faster)
+    ratio = np.where(np.abs(ratio - 1) < EVEN, 1 + EVEN, ratio)
+    return slower / (ratio - 1), np.log(ratio) / Z_90
 
 
 def factor_cumulants(sigma: Numeric, skew: Numeric) -> tuple[Numeric, Numeric, Numeric]:

@@ -37,8 +37,8 @@ from core.failures.goodput import (
     no_failure_probability,
     variance_s2,
 )
-from core.failures.time_factor import Z_90, factor_at, factor_cumulants
-from core.numeric import Numeric
+from core.failures.time_factor import factor_at, factor_cumulants
+from core.numeric import Z_90, Numeric
 from core.units import HOUR_S
 
 LEAST_SKEWNESS = 1e-3  # below it a shifted log-normal is a normal, and ill-conditioned

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from core.evidence.uncertainty import Z_90
+from core.numeric import Z_90
 
 DRIFT = 0.02  # of the logarithm; chosen
 NARROWEST = 1e-3  # width of a prior without one

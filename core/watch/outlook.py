@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from core.evidence.uncertainty import Z_90
+from core.numeric import Z_90
 from core.watch.belief import Belief
 from core.watch.reading import Planned
 

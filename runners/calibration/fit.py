@@ -14,12 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.errors import FactError
-from core.evidence.uncertainty import Z_90
 from core.machine.accelerator import Accelerator
 from core.machine.calibration import PRIOR_SIGMA, Calibrated, applied, posterior
 from core.machine.cluster import Cluster, cluster_of
 from core.machine.efficiency import Efficiency
-from core.numeric import as_float
+from core.numeric import Z_90, as_float
 from runners.calibration import fit_compute, fit_links, held_out
 from runners.calibration.fit_compute import Matmuls, Measured
 from runners.calibration.fit_links import Link

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from app.accuracy import blind
-from core.evidence.uncertainty import Z_90
+from core.numeric import Z_90
 from hardware.residuals.blind import blind_runs
 
 

@@ -16,6 +16,7 @@ from app.accuracy.predict import circumstances_of, predict
 from core.evidence import uncertainty
 from core.layout.sharding import INDEX
 from core.machine.efficiency import NAMES
+from core.numeric import Z_90
 from hardware.efficiency import GENERIC, profiles, read_entries
 from hardware.measured import (
     MODELS_CSV,
@@ -433,5 +434,5 @@ class TestTheWholeFit:
         for name, width in (("grouped", sigma), ("new_source", sigma), ("new_stack", wide)):
             missed = getattr(result.throughput, name) - throughput.log_measured
             left = np.sqrt(result.throughput.left[name])
-            inside = np.abs(missed) <= uncertainty.Z_90 * width * left
+            inside = np.abs(missed) <= Z_90 * width * left
             assert 0.8 < np.average(inside, weights=weight) < 0.93, name

@@ -21,12 +21,13 @@ from app.forecast import answer as forecast_answer
 from app.plan import input_words
 from app.scenario.layout import layout_text
 from core.errors import ScenarioError
-from core.evidence.uncertainty import Z_90, throughput_terms
+from core.evidence.uncertainty import throughput_terms
 from core.explain.bottleneck import GROUPS, RESOURCES
 from core.explain.explain import columns_of, difference
 from core.explain.sensitivity import OF_CLUSTER, OF_WORK
 from core.layout.workload import OFFLOAD
 from core.memory.memory import peak_bytes
+from core.numeric import Z_90
 from core.scenario import Scenario
 from core.time.step import step
 from tests.support.documented_keys import paths

@@ -130,11 +130,8 @@ def test_counts_that_are_given_are_not_gone_below():
 @pytest.mark.parametrize(
     ("model", "more", "says"),
     [
-        (
-            "llama4-maverick",
-            {"gpu": "gb200"},
-            True,
-        ),  # Megatron's files cannot say its sliding windows
+        # Megatron's files cannot say its sliding windows.
+        ("llama4-maverick", {"gpu": "gb200"}, True),
         ("llama4-maverick", {"stack": "megatron-lm"}, False),  # asked for by name
         ("llama4-scout", {"task": "lora"}, False),  # adapters fit a machine
         ("qwen3-30b-a3b", {}, False),  # Megatron's files take it

@@ -8,7 +8,7 @@ import pytest
 
 from app.forecast.answer import answer
 from app.forecast.resolve import resolve_strict
-from core.evidence.uncertainty import Z_90
+from core.numeric import Z_90
 from core.scenario import Scenario
 from hardware.efficiency import efficiency
 from tests.made_up.plans import SUMMER_2026

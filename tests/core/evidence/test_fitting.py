@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.evidence.fitting import NOISE, Priors, fit, fit_widths, huber_weight
-from core.evidence.uncertainty import Z_90
+from core.numeric import Z_90
 
 TRUE = np.array([0.7, 0.3, 0.5])
 VAGUE = Priors(

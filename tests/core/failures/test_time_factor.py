@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.evidence import uncertainty
-from core.failures.time_factor import Z_90, factor_at, factor_cumulants, time_factor
+from core.failures.time_factor import factor_at, factor_cumulants, through_quantiles, time_factor
+from core.numeric import Z_90
 
 WIDTHS, SKEWS = st.floats(1e-4, 0.8), st.floats(0.0, 0.6)
 
@@ -43,3 +44,12 @@ def test_its_cumulants_are_those_of_draws_and_rise_with_the_skew():
 def test_what_is_certain_takes_as_long_as_forecast():
     assert [float(x) for x in factor_cumulants(0.0, 0.22)] == [1.0, 0.0, 0.0]
     assert factor_at(Z_90, 0.0, 0.22) == 1.0
+
+
+@given(slower=st.floats(0.001, 2.0), faster=st.floats(0.001, 0.9))
+def test_it_goes_through_any_two_quantiles(slower, faster):
+    """As far on both sides, or further towards faster, too."""
+    for above in (slower, faster):
+        scale, width = through_quantiles(above, faster)
+        at = [1 + scale * np.expm1(z * width) for z in (-Z_90, Z_90)]
+        assert at == pytest.approx([1 - faster, 1 + above], rel=1e-5)

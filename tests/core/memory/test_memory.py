@@ -593,6 +593,27 @@ class TestStackHabits:
             )
             assert one == other
 
+    @pytest.mark.parametrize(
+        ("lay", "whole", "share"),
+        [
+            (layout(strategy="fsdp1", dp_shard=4, num_microbatches=4), True, 1.0),
+            (layout(strategy="fsdp1", dp_shard=4, num_microbatches=1), True, 0.25),
+            (layout(strategy="fsdp1", dp_shard=4, num_microbatches=4), False, 0.25),
+            (layout(strategy="ddp", dp_shard=4, num_microbatches=4), True, 0.0),
+        ],
+    )
+    def test_frozen_weights_of_a_flat_parameter_have_16_bit_gradients(self, lay, whole, share):
+        """Whole where sums wait, sharded where none does or they are reduced at once, and none
+        without a flat parameter or without adapters."""
+        job = {"trained_fraction": 1e-9, "sums_whole_gradients": whole}
+        frozen, full = (
+            on_stage("gradients", lay, whole_unit_gradients=True, adapters=a, **job)
+            - on_stage("gradients", lay, whole_unit_gradients=False, adapters=a, **job)
+            for a in (True, False)
+        )
+        assert frozen == pytest.approx(2.0 * share * float(total_params(LLAMA_8B)), rel=1e-6)
+        assert full == 0
+
     def test_moments_of_16_bits_stay_so_where_the_optimizer_sets_them(self):
         eff, alone = replace(IDEAL, own_weight_bytes=2.0), layout(strategy="ddp", dp_shard=1)
         found = {

@@ -52,7 +52,7 @@ run: install  ## the dashboard on localhost:8501 (PORT=9000 for another port)
 	$(BIN)/python -m streamlit run app/main.py --server.port $(PORT)
 
 test: lint chromium  ## lint and every quick test, with one walk through a real browser
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "$(TESTED)" $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "$(TESTED)" $(ARGS)
 
 test-all:  ## make test, then real installations, a real PostgreSQL and nginx, the whole browser suite
 	$(MAKE) -j8 chromium postgres nginx clusters $(VENV)/.audit $(VENV)/.fuzz

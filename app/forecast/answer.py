@@ -10,12 +10,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from app.forecast import excluded, half_network, nearest_fit, price_book, stack_limits, standing
+from app.forecast import excluded, nearest_fit, price_book, stack_limits, standing
 from app.forecast.choice import choice_of, jobs_of
 from app.forecast.choosing import launchable, lead
 from app.forecast.excluded import LEAST_MFU, LONGEST_DAYS
 from app.forecast.machines import Machine
-from app.forecast.plans import plan_of
+from app.forecast.plans import plans_of
 from app.forecast.points import points_of, total_at, within_limits
 from app.forecast.rows.row import Row, rows_of
 from app.forecast.search import Found, searched
@@ -107,12 +107,8 @@ def answer(
         )
         for n in listed
     ]  # fmt: skip
-    at_half = half_network.stretches(found, shown)
     return Answer(
-        plans=tuple(
-            plan_of(r, found, sigma=float(points["sigma"][n]), half_network=at_half.get(r.id))
-            for n, r in zip(listed, shown, strict=True)
-        ),
+        plans=plans_of(shown, found, points, listed),
         num_plans=len(rows),
         points=points,
         num_candidates=best.counts.candidates,

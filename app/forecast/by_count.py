@@ -8,7 +8,7 @@ from app.forecast import machines
 from app.forecast.choice import choice_of, jobs_of
 from app.forecast.choosing import launchable
 from app.forecast.machines import Machine
-from app.forecast.plans import plan_of
+from app.forecast.plans import plans_of
 from app.forecast.points import points_of, total_at, within_limits
 from app.forecast.rows.row import rows_of
 from app.forecast.search import searched
@@ -60,16 +60,14 @@ def plans_by_count(scenario: Scenario, plan: Plan) -> Searched:
     points = points_of(asked, rows, search)
     on_time, in_budget = within_limits(asked, points)
     no_launch = launchable.refusals(search, [(r.best_row, r.machine) for r in rows])
-    found = [
-        plan_of(
-            replace(
-                row, total=total_at(asked, points, n), meets_deadline=bool(on_time[n]),
-                meets_budget=bool(in_budget[n]), no_launch=no_launch[n],
-            ),
-            search, sigma=float(points["sigma"][n]),
+    ranked = [
+        replace(
+            row, total=total_at(asked, points, n), meets_deadline=bool(on_time[n]),
+            meets_budget=bool(in_budget[n]), no_launch=no_launch[n],
         )
         for n, row in enumerate(rows)
     ]  # fmt: skip
+    found = plans_of(ranked, search, points, range(len(rows)))
     if not found:
         raise ScenarioError("No layout fits on this machine at any of the GPU counts around.")
     fits = {p.num_gpus for p in found}

@@ -32,14 +32,8 @@ class OnMachines(Protocol):
     def num_nodes(self) -> int: ...
 
 
-def stretches(found: Found, rows: Sequence[OnMachines]) -> dict[str, float]:
-    """By id of the plan: the step at half the network over the step, of plans of several machines
-    whose network is assumed."""
-    ratio = at_half(found, rows)
-    return {r.id: float(ratio[n]) for n, r in enumerate(rows) if _is_guessed(r)}
-
-
-def _is_guessed(row: OnMachines) -> bool:
+def is_guessed(row: OnMachines) -> bool:
+    """Whether a plan is of several machines whose network is assumed."""
     return row.num_nodes > 1 and not row.machine.network_known
 
 
@@ -47,7 +41,7 @@ def at_half(found: Found, rows: Sequence[OnMachines]) -> NDArray[np.float64]:
     """The step of each row at half its network over the step; 1 where the network is known."""
     by_question: dict[int, list[int]] = {}
     for at, row in enumerate(rows):
-        if _is_guessed(row):
+        if is_guessed(row):
             by_question.setdefault(int(found.best.asked[row.best_row]), []).append(at)
     slower = np.ones(len(rows))
     for n, places in by_question.items():

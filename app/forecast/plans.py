@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.forecast.half_network import at_half
+from app.forecast.half_network import is_guessed
 from app.forecast.machines import Machine
 from app.forecast.rows.assumptions import assumptions, on_the_host
 from app.forecast.rows.row import Row, usd_at
 from app.forecast.search import Found
 from app.forecast.training import habits_of
 from core.evidence import uncertainty
-from core.layout.layouts import Layouts
-from core.memory.counters import counted_bytes
+from core.machine.cluster import as_columns
+from core.memory.counters import COUNTERS, counted_bytes
 from core.numeric import as_float
 from core.search.plan import AtHalfNetwork, Interval, Plan
 from hardware.measured import measured_accelerators
@@ -26,8 +26,11 @@ from hardware.measured import measured_accelerators
 WHOLE_DEVICE = frozenset({"matmul", "attention", "memory", "elementwise"})
 
 
-def sigmas(rows: Sequence[Row], found: Found) -> NDArray[np.float64]:
-    """Width of the forecast of tokens per second of each row."""
+def sigmas(
+    rows: Sequence[Row], found: Found, half_network: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Width of the forecast of tokens per second of each row. `half_network`: the step at half its
+    network over the step."""
     at = np.array([r.best_row for r in rows], dtype=np.intp)
     asked = found.best.asked[at]
     left = np.asarray(found.variance_left, dtype=float)[at]
@@ -40,8 +43,7 @@ def sigmas(rows: Sequence[Row], found: Found) -> NDArray[np.float64]:
         network_guessed=guessed * np.array([r.num_nodes > 1 for r in rows]),
     )
     parts_s = {p: np.asarray(v)[at] for p, v in found.best.step.parts.items()}
-    half = np.log(at_half(found, rows))
-    known = uncertainty.of_step(known, parts_s=parts_s, at_half_network=half)
+    known = uncertainty.of_step(known, parts_s=parts_s, at_half_network=np.log(half_network))
     widths = np.zeros(at.shape)
     for number in np.unique(asked).tolist():
         eff = found.questions[number].eff
@@ -55,21 +57,46 @@ def skews(rows: Sequence[Row], found: Found) -> NDArray[np.float64]:
     return np.array([as_float(found.question_of(r.best_row).eff.throughput_skew) for r in rows])
 
 
-def _counted(row: Row, found: Found) -> dict[str, float]:
-    """The peak memory of a row as each counter reads it."""
-    n = row.best_row
-    one = Layouts(
-        **{f.name: np.asarray(getattr(found.best.layouts, f.name))[n] for f in fields(Layouts)}
+def plans_of(
+    rows: Sequence[Row], found: Found, points: Mapping[str, NDArray[Any]], at: Sequence[int]
+) -> tuple[Plan, ...]:
+    """Everything the page shows of these rows; those of `points` are numbered `at`."""
+    counted = _counted(rows, found)
+    return tuple(
+        _plan_of(
+            row,
+            found,
+            sigma=float(points["sigma"][n]),
+            half_network=float(points["half_network"][n]),
+            counted={name: column[place] for name, column in counted.items()},
+        )
+        for place, (row, n) in enumerate(zip(rows, at, strict=True))
     )
-    peak = sum(float(part[n]) for part in found.best.memory.values())
-    eff, reserve = found.question_of(n).eff, float(found.best.memory["reserve"][n])
-    counted = counted_bytes(one, row.machine.cluster, eff, peak=peak, reserve=reserve)
-    return {name: as_float(value) for name, value in counted.items()}
 
 
-def plan_of(row: Row, found: Found, *, sigma: float, half_network: float | None = None) -> Plan:
-    """Everything the page shows of one row. `sigma` is its width, of `sigmas`; `half_network` the
-    step at half the network over the step."""
+def _counted(rows: Sequence[Row], found: Found) -> dict[str, list[float]]:
+    """The peak memory of each row as each counter reads it."""
+    best = found.best
+    at = np.array([r.best_row for r in rows], dtype=np.intp)
+    peak, reserve = np.sum(list(best.memory.values()), axis=0)[at], best.memory["reserve"][at]
+    read = {name: np.empty(len(rows)) for name in COUNTERS}
+    for number in np.unique(best.asked[at]).tolist():
+        some = np.flatnonzero(best.asked[at] == number)
+        counted = counted_bytes(
+            best.layouts.take(at[some]),
+            as_columns([rows[n].machine.cluster for n in some.tolist()]),
+            found.questions[number].eff,
+            peak=peak[some],
+            reserve=reserve[some],
+        )
+        for name, column in counted.items():
+            read[name][some] = column
+    return {name: column.tolist() for name, column in read.items()}
+
+
+def _plan_of(
+    row: Row, found: Found, *, sigma: float, half_network: float, counted: Mapping[str, float]
+) -> Plan:
     best, total = found.best, row.total
     if total is None:
         raise LookupError(f"{row.id} has no totals")
@@ -107,7 +134,7 @@ def plan_of(row: Row, found: Found, *, sigma: float, half_network: float | None 
         step_s={p: float(v[n]) for p, v in best.step.parts.items() if v[n] > 0},
         memory_bytes={p: float(v[n]) for p, v in best.memory.items()},
         memory_capacity_bytes=m.accelerator.memory_bytes,
-        memory_counted_bytes=_counted(row, found),
+        memory_counted_bytes=counted,
         probability_oom=float(best.probability_oom[n]),
         num_steps=row.num_steps,
         gpu_hours=row.gpu_hours,
@@ -127,7 +154,7 @@ def plan_of(row: Row, found: Found, *, sigma: float, half_network: float | None 
         startup_hours=m.supply.startup_hours,
         least_billed_hours=m.supply.least_billed_hours,
         at_half_network=None
-        if half_network is None
+        if not is_guessed(row)
         else AtHalfNetwork(
             tokens_per_s=row.tokens_per_s / half_network,
             wall_clock_hours=row.run_hours * half_network,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from app.document import format as fmt
 from app.forecast.expected import total
+from app.forecast.half_network import at_half
 from app.forecast.plans import sigmas, skews
 from app.forecast.price_book import price_day
 from app.forecast.rows.row import Row
@@ -65,10 +66,11 @@ def points_of(scenario: Scenario, rows: Sequence[Row], found: Found) -> dict[str
     if not rows:
         return columns | {
             name: np.zeros(0)
-            for name in (*total.NAMES, "other_usd", "sigma", "skew", "price_sigma")
+            for name in (*total.NAMES, "other_usd", "half_network", "sigma", "skew", "price_sigma")
         }
     columns["other_usd"] = np.array([r.other_usd for r in rows], dtype=float)
-    columns["sigma"], columns["skew"] = sigmas(rows, found), skews(rows, found)
+    columns["half_network"] = half = at_half(found, rows)
+    columns["sigma"], columns["skew"] = sigmas(rows, found, half), skews(rows, found)
     columns["price_sigma"] = total.price_sigmas(offers, price_day(scenario))
     return columns | total.totals(scenario, columns, num_steps=rows[0].num_steps)
 

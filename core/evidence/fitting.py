@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.numeric import Z_90
+from core.numeric import Z_90, one_thread
 
 Numbers = NDArray[np.float64]
 # (trials, parameters) -> (trials, rows) of log predictions
@@ -88,6 +88,7 @@ def _objective(
     return float(data + belief + np.sum((effect / priors.source_sigma) ** 2)), effect
 
 
+@one_thread
 def fit(
     model: Model,
     *,

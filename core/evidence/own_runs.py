@@ -35,6 +35,7 @@ from core.evidence.residual import (
     same,
     same_user,
 )
+from core.numeric import one_thread
 
 HIGHEST_MFU = 1.0  # of the fastest peak that the accelerator has
 # Traits that count otherwise than over the SCALES of published runs: by how much more or less.
@@ -80,6 +81,7 @@ class OwnRuns:
         )
 
 
+@one_thread
 def said_by_own(
     of: Traits,
     runs: OwnRuns,

@@ -26,6 +26,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from core.numeric import one_thread
+
 Numbers = NDArray[np.float64]
 Words = NDArray[np.str_]
 
@@ -134,6 +136,7 @@ class Learned:
         return type(self)(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
 
 
+@one_thread
 def learned(
     of: Traits,
     runs: MeasuredRuns,

@@ -88,6 +88,7 @@ class Workload:
     async_tp: Bools = True  # tensor-parallel communication overlapped with its matmuls
     stages_by_cost: Bools = False  # layers are dealt by their matrices, with those of the LM head
     splits_projections: Bools = False  # queries, keys, values, gate: each sums its input's gradient
+    keeps_narrow_inputs: Bools = False  # of matmuls, in their own 8 or 4 bits
     keeps_gathered_inputs: Bools = False  # of tensor-parallel matmuls, from forward to backward
     overlaps_gradients: Bools = True  # their reduction runs during backward
     reduces_as_held: Bools = False  # DDP of 16-bit weights: in the type of gradient_bytes
@@ -148,8 +149,11 @@ def _head_in_layers(model: Transformer) -> Numeric:
 
 def adapter_passes(work: Workload) -> AdapterPasses | None:
     """How adapters are applied; None where no job has any whose passes are known."""
-    if not np.any(work.adapter_kind):
-        return None
+    return all_passes(work) if np.any(work.adapter_kind) else None
+
+
+def all_passes(work: Workload) -> AdapterPasses:
+    """How adapters are applied, and to what, of every job."""
     return AdapterPasses(
         kind=work.adapter_kind,
         dropout=np.asarray(work.adapter_dropout, dtype=float),

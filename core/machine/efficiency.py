@@ -82,7 +82,7 @@ class Efficiency:
     # memory (core/memory/memory.py)
     activation_copies: Numeric  # kept activations over the operator count, but for the input
     compiled_kept: Numeric  # of them, where a compiler chooses what is computed again
-    frozen_kept: Numeric  # of them, under adapters: a frozen matmul needs no input in backward
+    frozen_kept: Numeric  # of them, under adapters, but for inputs of frozen matmuls
     quantised_kept: Numeric  # of them, under adapters on a 4-bit base
     routed_copies: Numeric  # copies kept of each token that goes to an expert
     selective_kept: Numeric  # share of activations that selective recompute keeps

@@ -112,6 +112,25 @@ def module_bytes_per_token(
     return norms * 2 * model.hidden_size, light, mlp
 
 
+def matmul_inputs_per_token(
+    model: Transformer, expert_load: Numeric = 1.0
+) -> tuple[Numeric, Numeric, Numeric]:
+    """Kept elements per layer and token that only matmuls read: outputs of norms, split by sequence
+    parallelism, but before experts, where router and dispatch read them, too; activated values and
+    one copy of what goes to each expert, split by tensor parallelism; and, likewise, what attention
+    puts out, which its own backward pass reads as well."""
+    layers = np.maximum(model.num_layers, 1.0)
+    moe, dense = num_moe_layers(model) / layers, num_dense_mlp_layers(model) / layers
+    routed = np.multiply(model.experts_per_token, expert_load)
+    experts = np.add(routed, model.num_shared_experts) * model.moe_ffn_hidden_size
+    attention = attention_share(model)
+    return (
+        model.hidden_size * (attention + dense),
+        dense * model.ffn_hidden_size + moe * (experts + routed * model.hidden_size),
+        attention * attention_output_size(model),
+    )
+
+
 def share_of_parts(
     model: Transformer, *, qkv: Numeric, core: Numeric, out: Numeric, up: Numeric
 ) -> Numeric:
@@ -147,7 +166,7 @@ def layer_kept(
     kept_scores_of: Numeric = 0.0,
     expert_load: Numeric = 1.0,
     routed_copies: Numeric = 1.0,
-    of_adapters: Numeric = 0.0,
+    more: Numeric = 0.0,
     recomputed_layers: Numeric = 1.0,
 ) -> LayerKept:
     """What one layer keeps under a recompute mode.
@@ -155,13 +174,13 @@ def layer_kept(
     The input is kept once by every mode. `copies` is what a stack keeps of the rest over the
     operator count; selective recompute drops the score matrix where there is one, else it
     keeps `selective_kept` of the rest. Named modules drop what `module_bytes_per_token` counts.
-    `of_adapters` are bytes that adapters keep beside it. Full recompute is of the share
+    `more` are bytes that are kept beside it. Full recompute is of the share
     `recomputed_layers`: the result is the mean of the layers.
     """
     shape = {"tokens": tokens, "tp": tp, "sequence_parallel": sequence_parallel}
     entry = input_bytes(model, **shape)
     fused = layer_bytes(model, **shape, expert_load=expert_load, routed_copies=routed_copies)
-    inner = copies * (fused - entry) + of_adapters
+    inner = copies * (fused - entry) + more
     heads = np.multiply(model.num_attention_heads, attention_share(model))
     scores = 5 * heads * kept_scores_of * tokens / tp
     whole = entry + inner + scores

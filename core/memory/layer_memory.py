@@ -8,11 +8,17 @@ from core.layout.layouts import CONTEXT_METHODS, Layouts
 from core.layout.workload import (
     Workload,
     adapter_passes,
+    all_passes,
 )
 from core.machine.efficiency import Efficiency
-from core.memory.activations import LayerKept, kept_bytes, layer_kept
+from core.memory.activations import (
+    LayerKept,
+    kept_bytes,
+    layer_kept,
+    matmul_inputs_per_token,
+)
 from core.memory.routed import held_rows
-from core.model.adapter_passes import kept_bytes_per_token
+from core.model.adapter_passes import frozen_inputs_per_token, kept_bytes_per_token
 from core.model.transformer import attention_share, kv_size
 from core.numeric import Numeric
 
@@ -55,7 +61,10 @@ def one_layer(work: Workload, lay: Layouts, eff: Efficiency) -> LayerKept:
         kept_scores_of=np.where(work.unfused_attention, work.seq_len, 0.0),
         expert_load=rows,
         routed_copies=routed_copies,
-        of_adapters=adapter_bytes(work, lay) + gathered_inputs_bytes(work, lay),
+        more=adapter_bytes(work, lay)
+        + gathered_inputs_bytes(work, lay)
+        - narrowed_bytes(work, lay, rows)
+        - frozen_inputs_bytes(work, lay),
         recomputed_layers=work.recomputed_layers,
     )
 
@@ -78,6 +87,19 @@ def gathered_inputs_bytes(work: Workload, lay: Layouts) -> Numeric:
     return np.where(keeps, tokens_per_rank(work, lay) * whole * others, 0.0)
 
 
+def narrowed_bytes(work: Workload, lay: Layouts, expert_load: Numeric) -> Numeric:
+    """What one layer keeps less where matmuls keep their inputs in their own format: 8 bits, or 4
+    and half a bit of scales. What attention puts out is kept in both formats."""
+    bits = np.where(np.asarray(work.matmul_bits) == 4, 4.5, np.asarray(work.matmul_bits, float))
+    narrow = np.asarray(work.keeps_narrow_inputs) & (bits < 16)
+    if not np.any(narrow):
+        return 0.0
+    outside, inside, attended = matmul_inputs_per_token(work.model, expert_load)
+    shards = np.where(np.asarray(lay.sequence_parallel) > 0, lay.tp, 1)
+    less = (16 - bits) * (outside / shards + inside / lay.tp) - bits * attended / lay.tp
+    return np.where(narrow, tokens_per_rank(work, lay) * less / 8, 0.0)
+
+
 def adapter_bytes(work: Workload, lay: Layouts) -> Numeric:
     """What the adapters of one layer keep of one micro-batch; 0 without."""
     passes = adapter_passes(work)
@@ -86,13 +108,28 @@ def adapter_bytes(work: Workload, lay: Layouts) -> Numeric:
     return tokens_per_rank(work, lay) * kept_bytes_per_token(work.model, passes, tp=lay.tp)
 
 
+def frozen_inputs_bytes(work: Workload, lay: Layouts) -> Numeric:
+    """What a layer of frozen 16-bit weights need not keep of one micro-batch: inputs of its
+    matmuls, and the normalised values that its norms' weights would ask for."""
+    if not np.any(work.adapters):
+        return 0.0
+    whole, cut = frozen_inputs_per_token(work.model, all_passes(work))
+    norms = np.multiply(work.model.norms_per_layer, work.model.hidden_size)
+    whole = whole + np.where(work.eager_norms, norms, 0.0)
+    shards = np.where(np.asarray(lay.sequence_parallel) > 0, lay.tp, 1)
+    held = 2 * tokens_per_rank(work, lay) * (whole / shards + cut / lay.tp)
+    return np.where(np.asarray(work.adapters) & (np.asarray(work.weight_bytes) >= 2), held, 0.0)
+
+
 def kept_copies(work: Workload, eff: Efficiency) -> Numeric:
     """Kept activations over the operator count: by compiler, frozen base and number format.
 
-    4-bit matmuls keep their inputs in 4 bits and half a bit of scales (arXiv:2509.25149).
+    What a compiler keeps of a layer with 4-bit matmuls is their inputs, in 4 bits and half a bit of
+    scales (arXiv:2509.25149).
     """
     packed = np.asarray(work.weight_bytes) < 2
     base = np.where(packed, eff.quantised_kept, eff.frozen_kept)
     base = np.where(work.adapters, base, 1.0)
-    narrow = np.where(np.asarray(work.matmul_bits) == 4, 4.5 / 16, 1.0)
+    compiled = ~np.asarray(work.keeps_narrow_inputs, dtype=bool)
+    narrow = np.where((np.asarray(work.matmul_bits) == 4) & compiled, 4.5 / 16, 1.0)
     return eff.activation_copies * np.where(work.compiled, eff.compiled_kept, 1.0) * base * narrow

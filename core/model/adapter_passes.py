@@ -12,8 +12,10 @@ fp32   PEFT where adapters are fp32 beside a 16-bit base (huggingface/peft@00336
        backward  A's gradient reads 2; input's gradient 2; the two casts 2+4, 4+2; added to that
                  of the base 2+2+2                                            = 22 of each input
                  scale 2+2; B's gradient reads 2; that of its input reads 2   =  8 of each output
-       kept      the fp32 copy of the input                                   =  4 of each input
-                 (AgileRL/AgileRL pull request 623: it lives until backward)
+       kept      the 16-bit copy of that input, which A's gradient reads    =  2 of each input
+                 (the fp32 one goes with forward, but outside autocast, where A is fp32:
+                 AgileRL/AgileRL pull request 623; LoRA of Llama 3 8B without recompute, measured
+                 for docs/accuracy.md, took 0.7 of what both would)
 own    adapters in the base's 16 bits, without casts (torchtune@031d89b8a: modules/peft/lora.py,
        LoRALinear.forward; NVIDIA/NeMo@0044d7785: nemo/collections/llm/peft/lora.py, LoRALinear):
        forward 2 and 12, backward 10 and 8; A's input is that of the base
@@ -51,7 +53,7 @@ from core.numeric import Numeric
 KINDS = ("none", "fused", "own", "packed", "fp32")
 _FORWARD_IN, _FORWARD_OUT = np.array([0, 2, 2, 2, 14.0]), np.array([0, 4, 12, 16, 12.0])
 _BACKWARD_IN, _BACKWARD_OUT = np.array([0, 6, 10, 10, 22.0]), np.array([0, 4, 8, 8, 8.0])
-_KEPT_IN = np.array([0, 0, 0, 0, 4.0])
+_KEPT_IN = np.array([0, 0, 0, 0, 2.0])
 _DROPOUT, _DROPOUT_KEPT = np.array([0, 0, 5, 5, 9.0]), np.array([0, 0, 3, 3, 1.0])
 
 
@@ -120,3 +122,19 @@ def kept_bytes_per_token(model: Transformer, passes: AdapterPasses, *, tp: Numer
     w = widths(model, passes)
     kind = np.asarray(passes.kind, dtype=int)
     return (_KEPT_IN[kind] + _DROPOUT_KEPT[kind] * passes.dropout) * (w.whole_in + w.cut_in / tp)
+
+
+def frozen_inputs_per_token(model: Transformer, passes: AdapterPasses) -> tuple[Numeric, Numeric]:
+    """16-bit elements per layer and token that trained matmuls keep and frozen ones do not, whole
+    and cut by tensor parallelism: outputs of norms and activated values, but for those that
+    adapters keep as their own input. What attention put out stays for attention itself."""
+    h, layers = np.asarray(model.hidden_size, dtype=float), np.maximum(model.num_layers, 1.0)
+    dense, moe = num_dense_mlp_layers(model) / layers, num_moe_layers(model) / layers
+    experts = np.add(model.experts_per_token, model.num_shared_experts) * moe
+    inner = dense * model.ffn_hidden_size + experts * model.moe_ffn_hidden_size
+    copied = _KEPT_IN[np.asarray(passes.kind, dtype=int)] > 0
+    of_mlp = np.where(copied, 1.0, 1 - np.asarray(passes.on_mlp))
+    return (
+        h * (np.where(copied, attention_share(model), 0.0) + of_mlp * (dense + moe)),
+        of_mlp * inner,
+    )

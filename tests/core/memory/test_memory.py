@@ -203,6 +203,47 @@ def test_gathered_inputs_of_two_blocks_stay_where_software_keeps_them(tp, parts)
     assert fused == gathers
 
 
+@pytest.mark.parametrize(("bits", "narrow"), [(16.0, 16), (8.0, 8), (4.0, 4.5)])
+def test_matmuls_that_keep_their_inputs_narrow_keep_what_attention_put_out_twice(bits, narrow):
+    """Outputs of two norms and activated values in `narrow` bits instead of 16; the output of
+    attention, 16 bits for its own backward pass, once more in `narrow`."""
+    lay, one = layout(), {"matmul_bits": bits}
+    keeps = on_stage("activations", lay, keeps_narrow_inputs=True, **one)
+    wide = on_stage("activations", lay, keeps_narrow_inputs=True, matmul_bits=16.0)
+    less = (16 - narrow) / 8 * (2 * 4096 + 14336) - narrow / 8 * 4096 * (bits < 16)
+    assert wide - keeps == pytest.approx(32 * 4096 * less)
+    if bits != 4:  # of which a compiler keeps little else
+        assert on_stage("activations", lay, **one) == wide
+
+
+@pytest.mark.parametrize(
+    ("work", "less"),
+    [
+        ({}, 0),
+        ({"adapters": True}, 0),  # of every matrix: they keep the same inputs
+        ({"adapters": True, "adapters_on_mlp": False}, 2 * (4096 + 14336)),
+        ({"adapters": True, "adapters_on_mlp": False, "weight_bytes": 0.55}, 0),
+        ({"adapters": True, "eager_norms": True}, 2 * 2 * 4096),
+        ({"eager_norms": True}, 0),
+    ],
+)
+def test_a_frozen_layer_keeps_no_input_that_only_its_own_weights_would_ask_for(work, less):
+    whole, got = (on_stage("activations", layout(), **w) for w in ({}, work))
+    assert whole - got == pytest.approx(32 * 4096 * less)
+
+
+def test_narrow_inputs_are_cut_as_the_tensors_they_replace():
+    tp = 4.0
+    for cut in (0.0, 1.0):
+        lay = layout(tp=tp, sequence_parallel=cut)
+        wide, keeps = (
+            on_stage("activations", lay, keeps_narrow_inputs=k, matmul_bits=8.0)
+            for k in (False, True)
+        )
+        norms = 2 * 4096 / (tp if cut else 1)
+        assert wide - keeps == pytest.approx(32 * 4096 * (norms + (14336 - 4096) / tp))
+
+
 def test_the_first_stage_of_1f1b_keeps_as_many_microbatches_as_there_are_stages():
     cut, alone = (layout(pp=pp, num_microbatches=64, dp_shard=1) for pp in (8, 1))
     whole = on_stage("activations", alone, model=LLAMA_70B)

@@ -7,6 +7,7 @@ import pytest
 from core.model.adapter_passes import (
     KINDS,
     AdapterPasses,
+    frozen_inputs_per_token,
     kept_bytes_per_token,
     moved_bytes_per_token,
     widths,
@@ -60,8 +61,8 @@ def test_a_token_passes_the_adapters_of_its_experts_only():
         ("own", 0.0, (2, 12), (10, 8), 0),
         ("own", 1.0, (7, 12), (15, 8), 3),
         ("packed", 1.0, (7, 16), (15, 8), 3),
-        ("fp32", 0.0, (14, 12), (22, 8), 4),
-        ("fp32", 1.0, (23, 12), (31, 8), 5),
+        ("fp32", 0.0, (14, 12), (22, 8), 2),
+        ("fp32", 1.0, (23, 12), (31, 8), 3),
     ],
 )
 def test_bytes_of_each_input_and_output(kind, dropout, forward, backward, kept):
@@ -87,21 +88,14 @@ def test_each_fusion_moves_less(model):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "micro_batch", "saved_mib"),
+    ("kind", "on", "whole", "cut"),
     [
-        ((896, 4864, 14, 2, 64), 8, 1236),  # Qwen2.5-0.5B
-        ((1536, 8960, 12, 2, 128), 4, 2512),  # Qwen2.5-1.5B
+        ("own", {}, 0, 0),  # the adapters read what trained matmuls would
+        ("own", {"on_mlp": 0.0}, 4096, 14336),
+        ("fp32", {}, 2 * 4096, 14336),  # they read copies of their own
+        ("none", {"on_mlp": 0.0, "on_output": 0.0}, 4096, 14336),
     ],
 )
-def test_fp32_copies_are_no_more_than_a_published_run_saved_without_them(
-    sizes, micro_batch, saved_mib
-):
-    """AgileRL/AgileRL pull request 623: every matrix, sequences of 4096, of one layer at a time.
-    The first pair saves what is counted (1,280), the second 2.2 times of it, which is open."""
-    hidden, ffn, heads, kv_heads, head_dim = sizes
-    qwen = replace(
-        LLAMA_8B, hidden_size=hidden, ffn_hidden_size=ffn, num_attention_heads=heads,
-        num_kv_heads=kv_heads, head_dim=head_dim,
-    )  # fmt: skip
-    kept = float(kept_bytes_per_token(qwen, passes(), tp=1.0)) * micro_batch * 4096
-    assert kept / 2**20 < 1.04 * saved_mib
+def test_frozen_matmuls_keep_only_what_adapters_read(kind, on, whole, cut):
+    found = frozen_inputs_per_token(LLAMA_8B, replace(passes(kind), **on))
+    assert [float(x) for x in found] == [whole, cut]

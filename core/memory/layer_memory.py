@@ -88,10 +88,11 @@ def gathered_inputs_bytes(work: Workload, lay: Layouts) -> Numeric:
 
 
 def narrowed_bytes(work: Workload, lay: Layouts, expert_load: Numeric) -> Numeric:
-    """What one layer keeps less where matmuls keep their inputs in their own format: 8 bits, or 4
-    and half a bit of scales. What attention puts out is kept in both formats."""
+    """What one layer keeps less where trained matmuls keep their inputs in their own format: in 8
+    bits, or in 4 and half a bit of scales. What attention puts out is kept in both formats."""
     bits = np.where(np.asarray(work.matmul_bits) == 4, 4.5, np.asarray(work.matmul_bits, float))
     narrow = np.asarray(work.keeps_narrow_inputs) & (bits < 16)
+    narrow = narrow & ~np.asarray(work.adapters, dtype=bool)
     if not np.any(narrow):
         return 0.0
     outside, inside, attended = matmul_inputs_per_token(work.model, expert_load)

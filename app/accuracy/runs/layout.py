@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,6 +25,7 @@ SINGLE_SEQUENCES = "2025-04"  # since when torchtitan cuts a batch into them
 # Tokens of a micro-batch where a run does not say: about the median of the publications that do,
 # with a pipeline, without one, and of fine-tuning without one.
 TOKENS_IN_PIPELINE, TOKENS, TOKENS_TUNED = 4096.0, 16384.0, 8192.0
+LONG = 4  # stages of a pipeline that is usually interleaved
 
 
 def layouts_of(
@@ -62,6 +63,17 @@ def layouts_of(
     if np.isnan(inputs.micro_batch[i]) and not cut:
         options = list(_with_smaller_microbatches(options[0]))
     return options, not np.isnan(tp + pp)
+
+
+def usual_chunks(layout: Mapping[str, float], layers: float, chunk_layers: float) -> float:
+    """Chunks of each stage where a row does not say: in a pipeline of LONG stages or more, and with
+    micro-batches in whole rounds of it, the most that divide a stage's layers and leave at least
+    `chunk_layers` to each."""
+    pp, each = layout["pp"], layers / layout["pp"]
+    if pp < LONG or layout["num_microbatches"] % pp:
+        return 1.0
+    fitting = [v for v in range(2, int(each / chunk_layers) + 1) if each % v == 0]
+    return float(max(fitting, default=1))
 
 
 def _with_smaller_microbatches(layout: dict[str, float]) -> Iterator[dict[str, float]]:

@@ -29,6 +29,7 @@ from app.accuracy.runs.layout import (
     given_or,
     layouts_of,
     sharding_that_fits,
+    usual_chunks,
 )
 from app.accuracy.runs.words import (
     PRECISION_NAMES,
@@ -179,6 +180,10 @@ def placed(of: Read, inputs: RunInputs, i: int, eff: Efficiency | None) -> Place
         tried = (recompute,) if stated else ("full",) if not has_degrees else (first, "full")
         layout = first_that_fits(options, work, cluster, eff, recomputes=tried)
     layout["reshard"] = float(not stays)
+    if np.isnan(inputs.vpp[i]):
+        chunk = habit(stack, "unsaid_chunk_layers", year_of(inputs, i))
+        layers = float(np.asarray(facts.transformer.num_layers))
+        layout["virtual_stages"] = usual_chunks(layout, layers, float(chunk or "inf"))
     if habit(stack, "sequence_parallel", year_of(inputs, i)) == OFF:
         layout["sequence_parallel"] = 0.0
     recomputes = (recompute,) if stated else tuple(h for h in usual if h in RECOMPUTE)

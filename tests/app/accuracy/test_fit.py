@@ -352,7 +352,9 @@ def test_a_fit_of_recompute_leaves_the_share_of_layers_that_a_row_prints(of, pri
 
 def test_an_unnamed_stack_gives_a_run_neither_its_fractions_nor_its_habits(of, priors):
     named = of["throughput"]
-    rows = named.rows[named.stack == "megatron-lm"]
+    chips = read_runs(RUNS_CSV).inputs.accelerator[named.rows].astype(str)
+    # Trainium says whose software it is.
+    rows = named.rows[(named.stack == "megatron-lm") & ~np.char.startswith(chips, "Trn")]
     found, _ = samples(profiles(priors), rows)
     mine = np.isin(found.rows, rows)
     assert np.array_equal(found.stack, named.stack)

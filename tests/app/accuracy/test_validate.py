@@ -167,11 +167,11 @@ def test_a_forecast_of_what_was_measured_has_no_error(predicted_by):
 
     predicted_by(knows)
     report = validate(pairs=measured.PAIRS_CSV)
-    assert report.throughput.overall.n == report.baseline.overall.n == 2934
+    assert report.throughput.overall.n == report.baseline.overall.n == 3082
     assert report.throughput.overall.p90_ape == pytest.approx(0)
     assert report.throughput.overall.coverage_80 == 1
-    assert (report.memory.overall.n, report.memory.overall.mean_ape) == (1219, pytest.approx(0))
-    assert (report.oom.n_oom, report.oom.brier) == (77, 0)
+    assert (report.memory.overall.n, report.memory.overall.mean_ape) == (1300, pytest.approx(0))
+    assert (report.oom.n_oom, report.oom.brier) == (85, 0)
     assert report.pairs.overall.n == 1480
     assert report.pairs.overall.p90_ape < 0.002  # printed ratios are rounded
     assert report.pairs.overall.direction_right == 1
@@ -497,10 +497,10 @@ def test_the_json_has_every_section_metric_and_part(predicted_by):
             assert sum(part["n"] for part in parts.values()) == section["n"]
             assert all(set(part) >= METRICS for part in parts.values())
     assert (
-        report["rows"]["total"] == report["rows"]["predicted"] + report["rows"]["refused"] == 3569
+        report["rows"]["total"] == report["rows"]["predicted"] + report["rows"]["refused"] == 3775
     )
     assert report["baseline"]["coverage_80"] is report["pairs"]["coverage_80"] is None
-    assert report["throughput"]["left_out"] == {"throughput_ok is not 1": 635}
+    assert report["throughput"]["left_out"] == {"throughput_ok is not 1": 693}
     assert report["date"] == "2026-11-21"
     for section in (report["throughput"], report["memory"], report["baseline"]):
         assert 0 < section["configurations"] < section["n"]
@@ -511,8 +511,8 @@ def test_the_json_has_every_section_metric_and_part(predicted_by):
     assert all(c["coverage_low"] <= c["coverage_80"] <= c["coverage_high"] for c in classes)
     assert {c["verdict"] for c in classes} <= {"honest", "too wide", "too narrow"}
     oom = report["memory"]["oom"]
-    assert sum(oom["classes_of_oom"].values()) == oom["n_oom"] == 77
-    assert sum(oom["classes_of_fit"].values()) == oom["n_fit"] == 3492
+    assert sum(oom["classes_of_oom"].values()) == oom["n_oom"] == 85
+    assert sum(oom["classes_of_fit"].values()) == oom["n_fit"] == 3690
     regret = report["regret"]
     assert [row["grouping"] for row in regret["rows"]] == ["layout", "count", "machine"]
     for row in (*regret["rows"], *regret["shipped_rows_unseen"]):

@@ -387,7 +387,7 @@ def test_a_slip_is_named_only_where_it_explains_the_figure():
         ({"days": "230"}, "units", "one GPU of every 8 had worked"),
         ({"days": "690"}, "units", "the days were hours"),
         ({"num_gpus": "32", "days": "34"}, "units", "32 were nodes of 8 GPUs"),
-        ({"memory_gb": "48"}, "memory_gb", "it were GiB and not GB"),
+        ({"memory_gb": "52"}, "memory_gb", "it were GiB and not GB"),
         ({"usd_per_gpu_hour": "0.02"}, "price", "less than its electricity alone"),
         ({"usd_per_gpu_hour": "60"}, "price", "price of a node of 8 GPUs"),
     ],

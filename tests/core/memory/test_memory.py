@@ -212,6 +212,8 @@ def test_matmuls_that_keep_their_inputs_narrow_keep_what_attention_put_out_twice
     wide = on_stage("activations", lay, keeps_narrow_inputs=True, matmul_bits=16.0)
     less = (16 - narrow) / 8 * (2 * 4096 + 14336) - narrow / 8 * 4096 * (bits < 16)
     assert wide - keeps == pytest.approx(32 * 4096 * less)
+    frozen = on_stage("activations", lay, keeps_narrow_inputs=True, adapters=True, **one)
+    assert frozen == wide  # whose adapters read 16 bits
     if bits != 4:  # of which a compiler keeps little else
         assert on_stage("activations", lay, **one) == wide
 

@@ -22,6 +22,7 @@ from app.document import format as fmt
 from app.forecast.answer import answer
 from core.evidence import claimed_speed
 from core.evidence.claimed_speed import (
+    EIGHT_BIT_BASE_BYTES,
     MARGIN,
     QUANTISED_WEIGHT_BYTES,
     VERDICTS,
@@ -263,12 +264,12 @@ def _fastest(claim: Claim, name: str) -> tuple[Plan | None, str]:
 
 
 def states_fit(claim: Claim) -> bool:
-    """Whether the weights alone, in 16 bits or quantised, fit in the GPUs' memory. A forecast may
-    find no layout for a run that really took place; this bound holds for every run."""
-    quantised = claim.scenario.task == "qlora"
+    """Whether the weights alone, in the fewest bits of their task, fit in the GPUs' memory. A
+    forecast may find no layout for a run that really took place; this bound holds for every run."""
+    least = {"qlora": QUANTISED_WEIGHT_BYTES, "lora": EIGHT_BIT_BASE_BYTES}
     weights = state_bytes(
         num_params=as_float(total_params(claim.model.transformer)),
-        bytes_per_param=QUANTISED_WEIGHT_BYTES if quantised else WEIGHT_BYTES,
+        bytes_per_param=least.get(claim.scenario.task, WEIGHT_BYTES),
     )
     return as_float(weights) <= claim.num_gpus * claim.chip.memory_bytes
 

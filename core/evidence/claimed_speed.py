@@ -36,6 +36,8 @@ WIDER_MARGIN = 1.25  # over a share of the peak that only other accelerators or 
 FROZEN_FLOPS = 2 / 3  # of 6 P, where only adapters are trained: no gradients of frozen weights
 WEIGHT_BYTES = 2.0  # of a parameter at least: all other states may be freed, or wait on the host
 QUANTISED_WEIGHT_BYTES = 0.5
+# Of frozen weights with adapters: LLM.int8 (tloen/alpaca-lora issue 28: 13B on a card of 24 GB).
+EIGHT_BIT_BASE_BYTES = 1.0
 ROUNDING = 1.001  # printed figures have three or four digits
 SAME = 0.02  # two figures of one claim that should be equal
 

@@ -227,7 +227,11 @@ def test_no_shipped_run_is_impossible_or_not_credible():
         per_token = core_audit.rule_flops_per_token(model) * (2 / 3 if adapters else 1.0)
         per_token += core_audit.attention_flops_per_token(model, float(inputs.seq_len[i]))
         flops = float(rates[i] * per_token)
-        weights = total_params(model) * (0.5 if task == "qlora" else 2.0)
+        least = {
+            "qlora": core_audit.QUANTISED_WEIGHT_BYTES,
+            "lora": core_audit.EIGHT_BIT_BASE_BYTES,
+        }
+        weights = total_params(model) * least.get(task, core_audit.WEIGHT_BYTES)
         bits, active = PRECISIONS[name].matmul_bits, float(active_params(model))
         fits = weights <= inputs.num_gpus[i] * chip.memory_bytes
         if (

@@ -61,7 +61,7 @@ def plans_of(
     rows: Sequence[Row], found: Found, points: Mapping[str, NDArray[Any]], at: Sequence[int]
 ) -> tuple[Plan, ...]:
     """Everything the page shows of these rows; those of `points` are numbered `at`."""
-    counted = _counted(rows, found)
+    counted = _counted(rows, found, peak=points["peak_memory_bytes"][np.asarray(at, dtype=np.intp)])
     return tuple(
         _plan_of(
             row,
@@ -74,11 +74,13 @@ def plans_of(
     )
 
 
-def _counted(rows: Sequence[Row], found: Found) -> dict[str, list[float]]:
+def _counted(
+    rows: Sequence[Row], found: Found, *, peak: NDArray[np.float64]
+) -> dict[str, list[float]]:
     """The peak memory of each row as each counter reads it."""
     best = found.best
     at = np.array([r.best_row for r in rows], dtype=np.intp)
-    peak, reserve = np.sum(list(best.memory.values()), axis=0)[at], best.memory["reserve"][at]
+    reserve = best.memory["reserve"][at]
     read = {name: np.empty(len(rows)) for name in COUNTERS}
     for number in np.unique(best.asked[at]).tolist():
         some = np.flatnonzero(best.asked[at] == number)

@@ -131,6 +131,6 @@ def kept_copies(work: Workload, eff: Efficiency) -> Numeric:
     packed = np.asarray(work.weight_bytes) < 2
     base = np.where(packed, eff.quantised_kept, eff.frozen_kept)
     base = np.where(work.adapters, base, 1.0)
-    compiled = ~np.asarray(work.keeps_narrow_inputs, dtype=bool)
-    narrow = np.where((np.asarray(work.matmul_bits) == 4) & compiled, 4.5 / 16, 1.0)
+    counted = np.asarray(work.keeps_narrow_inputs, dtype=bool)  # by `narrowed_bytes`
+    narrow = np.where((np.asarray(work.matmul_bits) == 4) & ~counted, 4.5 / 16, 1.0)
     return eff.activation_copies * np.where(work.compiled, eff.compiled_kept, 1.0) * base * narrow

@@ -83,15 +83,11 @@ def widths(model: Transformer, passes: AdapterPasses) -> Widths:
     """The adapted matrices: q, k, v and output, latent attention at its outer widths; and those of
     MLPs, of the experts that a token goes to, and of state-space and linear-attention layers."""
     h = np.asarray(model.hidden_size, dtype=float)
-    layers = np.maximum(model.num_layers, 1.0)
     attention = attention_share(model)
     queries = query_size(model) * np.where(model.attention_gate, 2.0, 1.0)
     inputs = np.where(passes.joined, 1.0, np.where(is_mla(model), 2.0, 3.0))
     gates = matrices_per_mlp(model) - 1
-    dense = num_dense_mlp_layers(model) / layers
-    experts = np.add(model.experts_per_token, model.num_shared_experts)
-    experts = experts * num_moe_layers(model) / layers
-    inner = dense * model.ffn_hidden_size + experts * model.moe_ffn_hidden_size
+    dense, experts, inner = _mlps(model)
     mlps = (dense + experts) * passes.on_mlp
     whole_in = attention * inputs * h + mlps * np.where(passes.joined, 1.0, gates) * h
     cut_in = attention * attention_output_size(model) * passes.on_output + passes.on_mlp * inner
@@ -101,6 +97,15 @@ def widths(model: Transformer, passes: AdapterPasses) -> Widths:
         cut_out = cut_out + passes.on_mlp * share * np.asarray(n)
     whole_out = (attention * passes.on_output + mlps) * h
     return Widths(whole_in=whole_in, cut_in=cut_in, whole_out=whole_out, cut_out=cut_out)
+
+
+def _mlps(model: Transformer) -> tuple[Numeric, Numeric, Numeric]:
+    """Dense MLPs and experts that a token goes to, mean over layers, and their inner elements."""
+    layers = np.maximum(model.num_layers, 1.0)
+    dense = num_dense_mlp_layers(model) / layers
+    experts = np.add(model.experts_per_token, model.num_shared_experts)
+    experts = experts * num_moe_layers(model) / layers
+    return dense, experts, dense * model.ffn_hidden_size + experts * model.moe_ffn_hidden_size
 
 
 def moved_bytes_per_token(
@@ -129,12 +134,11 @@ def frozen_inputs_per_token(model: Transformer, passes: AdapterPasses) -> tuple[
     and cut by tensor parallelism: outputs of norms and activated values, but for those that
     adapters keep as their own input. What attention put out stays for attention itself."""
     h, layers = np.asarray(model.hidden_size, dtype=float), np.maximum(model.num_layers, 1.0)
-    dense, moe = num_dense_mlp_layers(model) / layers, num_moe_layers(model) / layers
-    experts = np.add(model.experts_per_token, model.num_shared_experts) * moe
-    inner = dense * model.ffn_hidden_size + experts * model.moe_ffn_hidden_size
+    blocks = num_dense_mlp_layers(model) / layers + num_moe_layers(model) / layers
+    inner = _mlps(model)[2]
     copied = _KEPT_IN[np.asarray(passes.kind, dtype=int)] > 0
     of_mlp = np.where(copied, 1.0, 1 - np.asarray(passes.on_mlp))
     return (
-        h * (np.where(copied, attention_share(model), 0.0) + of_mlp * (dense + moe)),
+        h * (np.where(copied, attention_share(model), 0.0) + of_mlp * blocks),
         of_mlp * inner,
     )

@@ -210,7 +210,7 @@ def main() -> None:
     )
     if not login.is_open():
         return
-    st.html(Path(__file__).with_name("stale.css"))
+    st.html(Path(__file__).with_name("page.css"))
     moved = st.session_state.get(PAGE) != current.url_path
     st.session_state[PAGE] = current.url_path
     if link.take_over(resolve.resolve, resolve.current_prices(), saved.expanded) or moved:

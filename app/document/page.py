@@ -33,11 +33,12 @@ def draw_blocks(blocks: Iterable[Block]) -> None:
 
 
 def draw_list(items: Iterable[str], title: str = "") -> None:
-    """Draw sentences as a bulleted list, under their title if there is one."""
-    if title:
-        st.markdown(f"**{as_text(title)}**")
-    if listed := "\n".join(f"- {as_text(item)}" for item in items):
-        st.markdown(listed)
+    """Draw sentences as a bulleted list, under their title if there is one: one element, because
+    the browser draws each of them anew on every edit."""
+    head = f"**{as_text(title)}**" if title else ""
+    listed = "\n".join(f"- {as_text(item)}" for item in items)
+    if text := "\n\n".join(part for part in (head, listed) if part):
+        st.markdown(text)
 
 
 def draw_table(table: Table[Any]) -> None:

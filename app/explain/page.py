@@ -69,8 +69,8 @@ def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
     """Draw the next bottleneck in a sentence; the rest is in a section that the user can open."""
     query, _ = answers.key_of(scenario)
     in_any_order = tuple(item for item in query if item[0] != "rank_by")
-    st.markdown("**Why this plan**")
-    st.markdown(as_text(_next(in_any_order, plan.id, scenario, plan)))
+    why = _next(in_any_order, plan.id, scenario, plan)
+    st.markdown(f"**Why this plan**\n\n{as_text(why)}")
     _draw_rest(query, scenario, answer, plan)
 
 

@@ -115,8 +115,9 @@ def _draw_headlines(scenario: Scenario, answer: Answer, selected: Plan) -> None:
     if few := batch_words.few_steps(scenario, selected):
         st.warning(as_text(few))
     headlines = cards.headlines(scenario, answer, selected, today)
-    for column, line in zip(st.columns(len(headlines)), headlines, strict=True):
-        with column, st.container(border=True, height="stretch", gap="xsmall"):
+    row = st.container(horizontal=True, key="plan_cards")
+    for line in headlines:
+        with row.container(border=True, height="stretch", gap="xsmall"):
             about = line.about
             if line.of is not None:
                 about += f": {provenance_hints.hint(*line.of, today)}"

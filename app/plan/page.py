@@ -41,7 +41,6 @@ LIST = "plan_list"
 PINNED = "plan_pinned"
 MEASURED = "plan_measured"
 LEFT_OUT = "plan_left_out"
-FACTS_A_COLUMN = 6
 
 
 @st.cache_data(max_entries=figures.KEPT, ttl=KEPT_S, show_spinner=False)
@@ -109,9 +108,8 @@ def _draw_nothing(scenario: Scenario, answer: Answer) -> None:
 
 
 def _draw_selected(scenario: Scenario, answer: Answer, plan: Plan, today: dt.date) -> None:
-    with st.container(horizontal=True, gap="small"):
-        for badge in words.badges(plan, today):
-            st.badge(as_text(badge), color="orange")
+    if badges := words.badges(plan, today):
+        st.markdown(" ".join(f":orange-badge[{as_text(badge)}]" for badge in badges))
     (failing,) = of_plans(scenario, [plan])
     _draw_facts(document.facts(scenario, plan, failing, today))
     st.caption(as_text(words.batch_advice(scenario).sentence))
@@ -172,8 +170,6 @@ def _draw_measured(scenario: Scenario, plan: Plan) -> None:
 
 
 def _draw_facts(facts: list[tuple[str, str]]) -> None:
-    """Draw one element per column: the browser redraws every element on each edit."""
-    groups = [facts[i : i + FACTS_A_COLUMN] for i in range(0, len(facts), FACTS_A_COLUMN)]
-    for column, group in zip(st.columns(len(groups)), groups, strict=True):
-        lines = (f":gray[:small[{as_text(name)}]]  \n{as_text(text)}" for name, text in group)
-        column.markdown("\n\n".join(lines))
+    """Draw one element, in columns by page.css: the browser redraws every element on each edit."""
+    lines = (f":gray[:small[{as_text(name)}]]  \n{as_text(text)}" for name, text in facts)
+    st.container(key="plan_facts").markdown("\n\n".join(lines))

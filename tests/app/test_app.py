@@ -546,7 +546,7 @@ REDRAWN = ("first_look.py", "form.py", "ordered_section.py", "price_age_section.
            "quote_section.py", "stages_section.py")  # fmt: skip
 
 
-STYLE = 'st.html(Path(__file__).with_name("stale.css"))'  # a file of ours, and no markup
+STYLE = 'st.html(Path(__file__).with_name("page.css"))'  # a file of ours, and no markup
 
 
 def test_the_page_has_no_raw_html_and_no_forced_reruns():

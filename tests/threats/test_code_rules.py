@@ -57,7 +57,7 @@ KEYWORDS = {
     "persist": (None, "st.cache_data would keep pickles on the disk"),
 }
 # The page's own style sheet: a file of ours is no foreign text.
-STYLE = 'st.html(Path(__file__).with_name("stale.css"))'
+STYLE = 'st.html(Path(__file__).with_name("page.css"))'
 # torch.distributed.checkpoint pickles the table of contents of a checkpoint.
 CHECKPOINTS = "torch.distributed.checkpoint"
 # The one module that reads checkpoints: the training script that is exported. It runs on nodes,

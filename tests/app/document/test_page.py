@@ -25,11 +25,10 @@ def script():
 def test_every_block_is_drawn_as_it_is_written():
     page = AppTest.from_function(script).run()
     assert not page.exception
-    sentence, answer, title, listed = (m.value for m in page.markdown)
+    sentence, answer, listed = (m.value for m in page.markdown)
     assert "[x](" not in sentence
     assert answer == "**the answer**"
-    assert title == "**Why**"
-    assert listed.startswith("- first ")
+    assert listed.startswith("**Why**\n\n- first ")
     assert "<b>" not in listed
     assert [c.value for c in page.code] == ["?v=1&model=x"]
     assert [c.value for c in page.caption] == ["Link"]

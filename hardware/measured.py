@@ -80,7 +80,7 @@ class RunInputs:
     compile: Texts  # yes, no, unknown
     software_date: Texts  # YYYY-MM of the commit or release that ran; '' where it is not known
     cuda_graphs: Texts  # none, partial (some layers or operators), full (the whole iteration)
-    moe_dispatcher: Texts  # alltoall, allgather, deepep, hybridep, dropless_grouped, einsum
+    moe_dispatcher: Texts  # alltoall, allgather, deepep, hybridep, dropless_grouped, einsum, loop
     router_balance: Texts  # forced, natural, alike
     loss_kernel: Texts  # standard, parallel, compiled, chunked, fused_linear
     attention_kernel: Texts  # eager, sdpa, fa1 to fa4, cudnn, xformers, pallas_flash, splash, ...

@@ -109,6 +109,8 @@ class Workload:
     permutes_by_kernel: Bools = False  # tokens of experts: one kernel for each permutation
     splits_expert_biases: Bools = False  # added to the rows of one expert after the other
     indexes_expert_biases: Bools = False  # a row for each copy of a token, whose gradients add up
+    loops_experts: Bools = False  # the host launches one expert's kernels after another's
+    runs_every_expert: Bools = False  # on all tokens, where a token takes one expert
     routes_by_masks: Bools = False  # padded experts: matmuls with one-hot masks move the tokens
     worst_buffers: Bools = False  # experts that drop nothing have room for all that may ever come
     # Experts: rows they are padded to over the mean (0: not padded), and the busiest rank's (NaN:
@@ -172,7 +174,10 @@ def more_state_bytes_of_ends(work: Workload) -> Numeric:
 
 def expert_load(work: Workload, *, ep: Numeric) -> Numeric:
     """Rows of the busiest rank's experts over the mean. A rank that holds them all only sees
-    their sum, so imbalance counts with expert parallelism only."""
+    their sum, so imbalance counts with expert parallelism only.
+
+    Llama 4 of transformers multiplies every token by every expert and adds zeros
+    (huggingface/transformers@000c33fd: src/transformers/models/llama4/modeling_llama4.py)."""
     spread = np.asarray(work.expert_imbalance)
     if np.any(np.isnan(spread)):
         natural = natural_load(
@@ -183,7 +188,11 @@ def expert_load(work: Workload, *, ep: Numeric) -> Numeric:
         )
         spread = np.where(np.isnan(spread), natural, spread)
     spread = np.where(np.asarray(ep) > 1, spread, 1.0)
-    return np.where(np.asarray(work.capacity_factor) > 0, work.capacity_factor, spread)
+    load = np.where(np.asarray(work.capacity_factor) > 0, work.capacity_factor, spread)
+    if not np.any(work.runs_every_expert):
+        return load
+    takes_one = np.asarray(work.model.experts_per_token) == 1
+    return np.where(takes_one & work.runs_every_expert, work.model.num_experts, load)
 
 
 def buffered_load(work: Workload, *, ep: Numeric) -> Numeric:

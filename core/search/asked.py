@@ -22,7 +22,7 @@ OF_TIME = frozenset(
         "all_reduces_gradients", "splits_projections", "fp32_norms", "fuses_gradient_sums",
         "loss_bytes", "software_year", "reduces_as_held",
         "host_slowdown", "overlaps_experts", "deduplicates", "splits_expert_biases",
-        "permutes_by_kernel", "indexes_expert_biases",
+        "permutes_by_kernel", "indexes_expert_biases", "loops_experts",
     }
 )  # fmt: skip
 Record = TypeVar("Record", Workload, Efficiency)

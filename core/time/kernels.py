@@ -63,6 +63,12 @@ REPEATED_NORM = 6.0 + 6.0 + 6.0 / 2
 # rotations of 5, or 2 norms and one rotation of one kernel each.
 FUSED_LAUNCHES = 7 + 1 + 2 + 2 + 5 + 2 + 1
 EAGER_LAUNCHES = 7 + 1 + 2 + 2 + 5 + 2 * 8 + 2 * 5
+# Of one expert of a loop: its mask, its positions, rows, 3 matmuls, activation, product, weights of
+# the router, product with them, cast, sum (huggingface/transformers@00d4b3d2: src/transformers/
+# models/qwen3_moe/modeling_qwen3_moe.py, Qwen3MoeSparseMoeBlock).
+LOOPED_LAUNCHES = 1 + 1 + 1 + 3 + 1 + 1 + 1 + 1 + 1 + 1
+# Modules with weights of their own: 2 norms, 4 projections and 3 matrices of a layer; of an expert.
+LAYER_MODULES, EXPERT_MODULES = 2 + 4 + 3, 3
 
 
 def onchip_factor(
@@ -175,6 +181,23 @@ def launches(model: Transformer, *, eager: Numeric) -> Numeric:
     Models without a gate have LayerNorm and learned positions, as in `eager_bytes_per_token`."""
     each = EAGER_LAUNCHES / FUSED_LAUNCHES
     return np.where(np.logical_and(eager, model.gated_mlp), each, 1.0)
+
+
+def looped_launches(model: Transformer, *, ep: Numeric) -> Numeric:
+    """Kernels that a loop over the experts of a rank launches, over those of a dense layer, mean
+    over layers."""
+    return _looped_experts(model, ep=ep) * (LOOPED_LAUNCHES / FUSED_LAUNCHES)
+
+
+def looped_modules(model: Transformer, *, ep: Numeric) -> Numeric:
+    """Modules of experts, each by itself, over those of a dense layer, mean over layers."""
+    return _looped_experts(model, ep=ep) * (EXPERT_MODULES / LAYER_MODULES)
+
+
+def _looped_experts(model: Transformer, *, ep: Numeric) -> Numeric:
+    return (
+        np.divide(model.num_experts, ep) * num_moe_layers(model) / np.maximum(model.num_layers, 1)
+    )
 
 
 def score_blocks_bytes_per_token(model: Transformer, seq_len: Numeric) -> Numeric:

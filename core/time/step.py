@@ -97,7 +97,12 @@ def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Ste
     routing = np.where(np.asarray(work.capacity_factor) > 0, eff.padded_host, 1.0)
     routed = moe_share * routing * eff.expert_host_s
     eager = np.where(work.compiled, False, work.eager_norms)
-    launches = kernels.launches(work.model, eager=eager) * np.asarray(eff.host_s)
+    times = kernels.launches(work.model, eager=eager)
+    if np.any(work.loops_experts):
+        looped = np.asarray(work.loops_experts, dtype=float)
+        times = times + looped * kernels.looped_launches(work.model, ep=lay.ep)
+        hooks = hooks * (1 + looped * kernels.looped_modules(work.model, ep=lay.ep))
+    launches = times * np.asarray(eff.host_s)
     host_s = parts_left * (launches + adapters + hooks + routed)
     host_s = np.where(graphs >= 1, 0.0, host_s * work.host_slowdown)
     again = launched_share(lay.recompute, eff, of_layers=some)

@@ -84,6 +84,15 @@ def test_transformers_reads_biases_of_experts_by_index_since_its_version_5() -> 
     assert habit(halo, "indexes_expert_biases", NOW) == ""  # a matmul in its place
 
 
+@pytest.mark.parametrize("name", ["trl", "axolotl", "ms-swift", "transformers", "hf+deepspeed"])
+def test_transformers_runs_experts_one_after_another_until_its_version_5(name: str) -> None:
+    stack = stacks().get(name) or built_on(name)
+    assert stack is not None
+    looped = [habit(stack, "loops_experts", decimal_year(d)) for d in ("2024-06", "2026-01")]
+    assert looped == ["1", "0"]
+    assert habit(stacks()["megatron-lm"], "loops_experts", decimal_year("2024-06")) == ""
+
+
 @pytest.mark.parametrize(
     ("name", "date", "kind"),
     [("torchtitan", "2025-07", ""), ("torchtitan", "2025-12", "1"), ("torchtitan", "2026-05", "0"),

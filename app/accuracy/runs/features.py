@@ -53,7 +53,8 @@ SIXTEEN_BIT_LOGITS = 8.0
 IN_PIECES = ("chunked", "fused_linear")
 ONCE_PER_NODE = ("deepep", "hybridep")  # dispatchers that send a token to each node once
 BY_MASKS = "einsum"
-EVERY_COPY = ("alltoall", "allgather", "dropless_grouped", BY_MASKS)
+LOOP = "loop"  # one expert after another, by the host
+EVERY_COPY = ("alltoall", "allgather", "dropless_grouped", BY_MASKS, LOOP)
 OPTIMIZER_NAMES = {"distributed_adamw": "adamw", "paged_8bit": "adamw_8bit"}
 ADAMW_BF16 = "adamw_bf16"
 OPTIMIZER_WORDS = (*OPTIMIZERS, *OPTIMIZER_NAMES, ADAMW_BF16)
@@ -154,6 +155,8 @@ def features(
         "reduces_as_held": of_stack["reduces_as_held"] or str(inputs.grad_dtype[i]) in DTYPE_BYTES,
         "overlaps_experts": _flag(inputs.moe_overlap[i], False),
         "capacity_factor": _capacity_factor(inputs, i, stack),
+        "loops_experts": sends == LOOP or (not sends and of_stack["loops_experts"]),
+        "runs_every_expert": not sends and of_stack["runs_every_expert"],
         "routes_by_masks": sends == BY_MASKS
         or (not sends and habit(stack, "routes_by_masks", year) == ON),
         "document_tokens": _document_tokens(inputs, i, stack),

@@ -16,6 +16,7 @@ from core.memory.memory_phases import (
     late_gradient_bytes,
     phase_bytes,
 )
+from core.memory.states import makes_gradients_late
 from core.model.transformer import total_params
 from tests.made_up.jobs import (
     CLUSTER,
@@ -63,11 +64,12 @@ def test_the_peak_is_reached_in_a_pass_or_in_the_step(job):
 @given(jobs())
 def test_no_part_is_negative_and_states_are_those_of_the_peak(job):
     of_peak = peak_bytes(*job)
+    unborn = ("forward",) if np.all(makes_gradients_late(*job[:2])) else ()
     for name, parts in phase_bytes(*job).items():
         assert tuple(parts) == PARTS
         assert all(float(v) >= 0 for v in parts.values())
         for what in STATES:
-            alive = what != "gradients" or name not in ("start", "checkpoint")
+            alive = what != "gradients" or name not in ("start", "checkpoint", *unborn)
             assert float(parts[what]) == (float(of_peak[what]) if alive else 0.0)
 
 

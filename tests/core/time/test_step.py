@@ -642,7 +642,7 @@ def test_a_faster_device_that_waits_for_its_host_is_not_slower(degrees):
 def test_a_faster_device_that_hides_less_is_not_slower(lay, links, eff, work):
     slow = replace(CLUSTER, **links)
     fast = replace(slow, peak_flops_per_s=2 * slow.peak_flops_per_s)
-    assert took(lay, fast, eff, **work) <= took(lay, slow, eff, **work)
+    assert took(lay, fast, eff, **work) <= took(lay, slow, eff, **work) * (1 + 1e-9)
 
 
 @given(job=jobs(), doubled=st.sampled_from([2.0, 8.0]))

@@ -133,7 +133,7 @@ def _draw_ranked(
     options: web_form.Options,
 ) -> None:
     st.subheader("Ranked plans")
-    left, right = st.columns([3, 1], vertical_alignment="bottom")
+    left, right = st.columns([2, 1], vertical_alignment="bottom")
     with left:
         web_form.draw_field(
             "rank_by", options, horizontal=True,

@@ -10,9 +10,8 @@ from core.layout.workload import expert_load
 from core.time import kernels
 from core.time.layer import layer_seconds
 from core.time.step import step
-from tests.made_up.jobs import CLUSTER, IDEAL, LLAMA_8B, MIXTRAL_8X7B, SHIPPED, layout, workload
+from tests.made_up.jobs import CLUSTER, IDEAL, LLAMA_8B, MIXTRAL_8X7B, layout, workload
 
-GENERIC = SHIPPED["generic"]
 TAKES_ONE = replace(MIXTRAL_8X7B, experts_per_token=1)
 # Only launches take time: 1 ms of them for the forward pass of a dense layer.
 HOST_BOUND = replace(IDEAL, host_s=1e-3, expert_host_s=0.0, zero3_host_s=0.0, queue=64.0)

@@ -38,7 +38,7 @@ from hardware.habits.adapters import (
 )
 from hardware.habits.flags import differences, settled
 from hardware.habits.optimizers import factors_by_operator, lists_tensors
-from hardware.habits.workload_fields import workload_fields
+from hardware.habits.workload_fields import expert_words, workload_fields
 from hardware.model_facts import balances_by_bias
 from hardware.stack_support import habit as habit_of
 from hardware.stack_support import support_of
@@ -263,6 +263,8 @@ def habits_of(scenario: Scenario, sharding: str, *, ep: int) -> tuple[str, ...]:
             f"(arXiv:2408.15664): the busiest of {ep} ranks has {as_float(load):.2f} times the "
             "mean; expert_imbalance=1 says that they are balanced."
         )
+    year = decimal_year(scenario.software_date)
+    found += expert_words(stack, year, model_of(scenario).transformer)
     found += options.words_of(scenario, stack)
     found += [
         f"{stack.name} differs in the {text}; the forecast is of what it does."

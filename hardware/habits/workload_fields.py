@@ -6,6 +6,7 @@ from math import nan
 from typing import Any
 
 from core.layout.workload import SHARE
+from core.model.transformer import Transformer, is_moe
 from hardware.efficiency import Stack
 from hardware.stack_support import habit
 
@@ -33,3 +34,21 @@ def workload_fields(stack: Stack, year: float) -> dict[str, Any]:
     for field, (name, otherwise) in NUMBERS.items():
         found[field] = float(habit(stack, name, year) or otherwise)
     return found | {"worst_buffers": habit(stack, "expert_buffers", year) == "worst"}
+
+
+def expert_words(stack: Stack, year: float, model: Transformer) -> list[str]:
+    """What a plan says of experts that its stack does not run as grouped matmuls."""
+    if not is_moe(model):
+        return []
+    does = workload_fields(stack, year)
+    if does["runs_every_expert"] and model.experts_per_token == 1:
+        return [
+            f"{stack.name} multiplies every token by all {model.num_experts} experts of a layer, "
+            "though a token takes one; a stack with grouped experts takes a fraction of that time."
+        ]
+    if does["loops_experts"]:
+        return [
+            f"{stack.name} of this date runs the {model.num_experts} experts of a layer one after "
+            "another; software_date=2026-01 or later runs them together (transformers 5)."
+        ]
+    return []

@@ -7,7 +7,7 @@ import pytest
 
 from app.accuracy.runs.features import features, year_of
 from app.forecast import answer, resolve
-from app.forecast.training import workload_of
+from app.forecast.training import habits_of, workload_of
 from app.scenario.model import model_of
 from core.layout.workload import SHARE, Workload
 from core.scenario import Scenario
@@ -64,3 +64,20 @@ def test_a_plan_holds_as_many_bytes_a_logit_as_its_stack(name: str) -> None:
            "chunked_loss": False}  # fmt: skip
     plan = answer.answer(resolve.resolve_strict(Scenario.parse(job)), top=1).plans[0]
     assert plan.memory_bytes["logits"] == pytest.approx(12 * 8192 * 128_256)
+
+
+@pytest.mark.parametrize(
+    ("model", "stack", "date", "said"),
+    [("qwen3-30b-a3b", "trl", "2025-06", "the 128 experts of a layer one after another"),
+     ("qwen3-30b-a3b", "trl", "2026-06", ""),
+     ("llama4-scout", "trl", "2026-06", "every token by all 16 experts"),
+     ("llama4-scout", "megatron-lm", "2025-06", ""),
+     ("llama3.1-8b", "trl", "2025-06", "")],
+)  # fmt: skip
+def test_a_plan_says_when_its_stack_groups_no_experts(
+    model: str, stack: str, date: str, said: str
+) -> None:
+    asked = Scenario.parse({"model": model, "stack": stack, "software_date": date})
+    words = [w for w in habits_of(asked, "zero1", ep=1) if "experts of a layer" in w]
+    assert len(words) == bool(said)
+    assert all(said in w for w in words)

@@ -207,7 +207,7 @@ def points(answer: Answer) -> pd.DataFrame:
 
 
 def frontier_sentence(points: pd.DataFrame) -> str:
-    """Alternative text of the chart of cost against time, independent of the ranking."""
+    """What the chart of cost against time shows, independent of the ranking."""
     best = points[points["frontier"].astype(bool)].sort_values(["usd", "days"])
     ends = [
         f"{fmt.usd_short(p['usd'])} in {fmt.days(p['hours'])} on "

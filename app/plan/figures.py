@@ -23,7 +23,7 @@ FRONTIER = "plan_chart"
 def _pareto(
     key: answers.Key, theme: str, _scenario: Scenario, _answer: Answer
 ) -> tuple[Spec, dict[str, charts.Place], str]:
-    """The chart, the positions of its plans, and its alternative text; empty without a price."""
+    """The chart, the positions of its plans, and what it says; empty without a price."""
     points = document.points(_answer)
     if points.empty:
         return {}, {}, ""
@@ -51,7 +51,8 @@ def draw_frontier(
     drawn = Figure(
         key=FRONTIER,
         spec=charts.here(spec, places.get(selected.id)),
-        alt=shown,  # if this text changes, the browser redraws the whole chart
+        alt="Cost against wall clock of every plan, both on logarithmic axes.",
+        said=shown,
         file="runcast_cost_against_time",
         data=lambda: document.points(answer),
         caption=free,
@@ -72,11 +73,11 @@ def memory_and_step(plan: Plan) -> tuple[Figure, Figure]:
         step = part_charts.step_waterfall(document.step(plan), theme=figure.theme())
     return (
         Figure(
-            key="plan_memory", spec=memory, alt=f"Memory per GPU by part. {headroom}",
+            key="plan_memory", spec=memory, alt="Memory per GPU by part.",
             file="runcast_memory", data=lambda: document.memory(plan), caption=headroom,
         ),
         Figure(
-            key="plan_step", spec=step, alt=f"Time of one step by part. {step_sentence}",
+            key="plan_step", spec=step, alt="Time of one step by part.",
             file="runcast_step", data=lambda: document.step(plan), caption=step_sentence,
         ),
     )  # fmt: skip

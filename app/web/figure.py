@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from html import escape
 from importlib.util import find_spec
 from typing import Literal
 
@@ -29,10 +30,13 @@ class Figure:
 
     key: str  # of the widget; unique on a page
     spec: Spec
-    alt: str  # what the chart shows, in a sentence
+    # What the chart shows, in a sentence. With another one the browser draws the chart anew, so on
+    # a page of many edits it stays the same, and the caption or `said` has the numbers.
+    alt: str
     file: str  # base name of its files
     data: Callable[[], pd.DataFrame]  # the numbers, for download
     caption: str = ""
+    said: str = ""  # what the chart shows now, for screen readers alone
 
 
 def theme() -> str:
@@ -67,7 +71,9 @@ def draw_chart(
 
 
 def draw_words(figure: Figure) -> None:
-    """Draw the caption of a chart and its downloads."""
+    """Draw the caption of a chart, what it says to screen readers, and its downloads."""
+    if figure.said:
+        st.html(f'<p class="for-screen-readers">{escape(figure.said)}</p>')
     if figure.caption:
         st.caption(as_text(figure.caption))
     draw_files(figure)

@@ -299,8 +299,10 @@ def _examples(code: Ints, num: int) -> tuple[Ints, Ints]:
     return example[used], place[code]
 
 
-def chunks(rows: Ints, check: Callable[[], object]) -> Iterator[Ints]:
-    """Some of the rows after the other; `check` is called before each."""
-    for start in range(0, len(rows), CHUNK_ROWS):
+def chunks(rows: Ints, check: Callable[[], object], of_row: int = 1) -> Iterator[Ints]:
+    """Some of the rows after the other, of which each stands for `of_row`; `check` is called before
+    each."""
+    at_once = CHUNK_ROWS // of_row
+    for start in range(0, len(rows), at_once):
         check()
-        yield rows[start : start + CHUNK_ROWS]
+        yield rows[start : start + at_once]

@@ -213,19 +213,21 @@ def _heat(
 
 
 def _bytes(p: Problem, space: Space, check: Callable[[], object]) -> tuple[Floats, ...]:
-    """Bytes of every row on any device, and on the host, as recompute modes x families."""
-    kinds = len(space.kinds)
-    live, on_host = np.empty(space.num_rows), np.zeros(space.num_rows)
-    for rows in chunks(np.arange(space.num_rows), check):
-        lay = space.layouts(rows)
-        work = work_on(p.work, lay)
-        parts = live_bytes(work, lay, p.eff)
-        live[rows] = sum((np.asarray(v, dtype=float) for v in parts.values()), np.zeros(len(rows)))
-        live[rows] -= unwasted_bytes(lay, p.eff, parts)
+    """Bytes of every row on any device, and on the host, as recompute modes x families. Most bytes
+    are those of a family, whatever it recomputes: modes are an axis of their own."""
+    kinds = np.array(space.kinds, dtype=float)
+    live, on_host = (np.zeros((len(kinds), len(space.cell))) for _ in range(2))
+    for families in chunks(np.arange(len(space.cell)), check, len(kinds)):
+        lay = space.layouts(families * len(kinds))
+        of_mode = replace(lay, recompute=kinds[:, None])
+        parts = live_bytes(work_on(p.work, lay), of_mode, p.eff)
+        all_of = sum((np.asarray(v, dtype=float) for v in parts.values()), np.zeros(()))
+        live[:, families] = all_of - unwasted_bytes(of_mode, p.eff, parts)
         away = np.flatnonzero(np.asarray(lay.offload_optimizer) > 0)
         if len(away):
-            on_host[rows[away]] = host_bytes(p.work, lay.take(away), p.eff)
-    return tuple(np.ascontiguousarray(x.reshape(-1, kinds).T) for x in (live, on_host))
+            of_mode = replace(lay.take(away), recompute=kinds[:, None])
+            on_host[:, families[away]] = host_bytes(p.work, of_mode, p.eff)
+    return live, on_host
 
 
 def _least(space: Space, part: int, live: Floats) -> tuple[Ints, float]:

@@ -47,6 +47,7 @@ PUBLICATION_SHARE = 0.4  # of IN_STACK that only runs of one publication have in
 NEIGHBOURS = 32
 MOST = 0.4  # a larger residual of a published run counts as this one: rows may be wrong
 GATE = (0.1, 0.2)  # explained share from which a shift counts, and counts in full
+AT_ONCE = 64  # forecasts: their columns stay in the processor's cache
 FEW_WORDS = 16  # are compared one by one, more are sorted first
 DECIMALS = 6  # of what is found: the last bits of matrix products differ between machines
 NARROWING, LEAST_LEFT = 1.1, 0.1
@@ -159,7 +160,7 @@ def learned(
     _, one, back = np.unique(table, axis=0, return_index=True, return_inverse=True)
     parts = [
         _some(of.take(rows), runs, names[rows], whose[rows])
-        for rows in np.array_split(one, len(one) // 256 + 1)
+        for rows in np.array_split(one, len(one) // AT_ONCE + 1)
     ]
     return Learned.of_parts(parts).take(back.ravel())
 
@@ -238,17 +239,26 @@ def _known() -> float:
 def _common(a: Traits, b: Traits, squares: Numbers) -> Numbers:
     """Covariance of the residuals of runs that do not share their publication; `squares` of
     their distances."""
+    words = (a.family, a.stack, a.accelerator, a.number_format, a.task)
+    codes = [np.unique(w, return_inverse=True)[1] for w in words]
+    _, one, of = np.unique(
+        np.column_stack([*codes, a.experts]), axis=0, return_index=True, return_inverse=True
+    )
+    a = a.take(one)  # rows of equal words have their words in common with the same runs
     stack = same(a.stack, b.stack) & (a.stack != "")[:, None]
     family = same(a.family, b.family) & (a.family != "")[:, None]
     kind = a.experts[:, None] == b.experts
     machine = same(a.accelerator, b.accelerator) & same(a.number_format, b.number_format)
-    alike = np.exp(-0.5 * squares)
-    return (
+    words_alike = (
         FAMILY_AND_KIND**2 * (family & kind)
         + STACK_AND_TASK**2 * (stack & same(a.task, b.task))
         + MACHINE**2 * (stack & machine & kind)
-        + (ANYWHERE**2 + (1 - PUBLICATION_SHARE) * IN_STACK**2 * stack) * alike
     )
+    numbers_alike = ANYWHERE**2 + (1 - PUBLICATION_SHARE) * IN_STACK**2 * stack
+    found: Numbers = np.exp(-0.5 * squares)
+    found *= numbers_alike[of.ravel()]
+    found += words_alike[of.ravel()]
+    return found
 
 
 def _squares(a: Numbers, b: Numbers) -> Numbers:

@@ -34,7 +34,8 @@ from app.accuracy.predict import (
 )
 from app.accuracy.runs.columns import Columns
 from core.evidence.fitting import Fit, fit, fit_widths
-from core.evidence.residual import MeasuredRuns, learned
+from core.evidence.measured_runs import MeasuredRuns
+from core.evidence.residual import learned
 from core.evidence.uncertainty import Circumstances, memory_terms, throughput_terms, unknown
 from core.numeric import Z_90, Numeric
 from hardware.efficiency import GENERIC, Entry, profiles

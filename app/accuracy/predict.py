@@ -13,8 +13,9 @@ from app.accuracy.runs.columns import Columns, columns
 from app.accuracy.runs.words import PRECISION_NAMES
 from core.evidence import uncertainty
 from core.evidence.inference import total
+from core.evidence.measured_runs import MeasuredRuns, Traits
 from core.evidence.own_runs import OwnRuns, said_by_own
-from core.evidence.residual import SMALLEST_SHIFT, MeasuredRuns, Traits, learned, sentence
+from core.evidence.residual import SMALLEST_SHIFT, learned, sentence
 from core.evidence.traits import traits
 from core.machine.cluster import Cluster
 from core.memory.counters import unreported_bytes

@@ -31,7 +31,7 @@ from app.accuracy.section_scores import PairSection, Section, Texts
 from app.scenario.version import version
 from core.errors import ScenarioError, unknown_sentence
 from core.evidence.accuracy import OomAccuracy
-from core.evidence.residual import MeasuredRuns
+from core.evidence.measured_runs import MeasuredRuns
 from core.machine.accelerator import Accelerator
 from core.model.presets import PRESETS, preset
 from hardware import facts

@@ -15,8 +15,8 @@ from app.forecast.training import Question
 from app.scenario.layout import parse_layout
 from core.errors import ScenarioError
 from core.evidence import uncertainty
+from core.evidence.measured_runs import SCALES, Traits
 from core.evidence.own_runs import OwnRuns, check_measured, said_by_own
-from core.evidence.residual import SCALES, Traits
 from core.layout.layouts import Choices, Layouts
 from core.model.transformer import forward_flops_per_token
 from core.numeric import as_float

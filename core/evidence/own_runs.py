@@ -23,18 +23,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import ScenarioError
-from core.evidence.residual import (
-    DECIMALS,
-    NEIGHBOURS,
+from core.evidence.measured_runs import (
     SCALES,
     MeasuredRuns,
     Numbers,
     Traits,
     Words,
-    learned,
     same,
     same_user,
 )
+from core.evidence.residual import DECIMALS, NEIGHBOURS, learned
 from core.numeric import one_thread
 
 HIGHEST_MFU = 1.0  # of the fastest peak that the accelerator has

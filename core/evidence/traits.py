@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from core.evidence.residual import SCALES, Traits
+from core.evidence.measured_runs import SCALES, Traits
 from core.layout.layouts import RECOMPUTE, Layouts
 from core.layout.workload import Workload
 from core.machine.cluster import Cluster

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from core.errors import FactError
-from core.evidence.residual import SCALES, MeasuredRuns, Traits
+from core.evidence.measured_runs import SCALES, MeasuredRuns, Traits
 from hardware.tables import rows
 
 RESIDUALS_CSV = Path(__file__).with_name("runs.csv")

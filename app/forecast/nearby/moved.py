@@ -13,7 +13,8 @@ from functools import lru_cache, reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from core.evidence.residual import Learned, MeasuredRuns, Traits, learned, sentence
+from core.evidence.measured_runs import MeasuredRuns, Traits
+from core.evidence.residual import Learned, learned, sentence
 from core.evidence.traits import traits
 from core.layout.layouts import Layouts
 from core.layout.workload import Workload

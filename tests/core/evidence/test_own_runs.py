@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import ScenarioError
+from core.evidence.measured_runs import SCALES, Traits
 from core.evidence.own_runs import LEAST_LEFT, OwnRuns, check_measured, said_by_own
-from core.evidence.residual import SCALES, Traits
 from hardware.residuals.table import residuals
 
 ratios = st.floats(-1.2, 1.2).filter(lambda r: abs(r) > 0.01)

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from core.evidence.residual import SCALES, MeasuredRuns, Traits, learned, sentence
+from core.evidence.measured_runs import SCALES, MeasuredRuns, Traits
+from core.evidence.residual import learned, sentence
 
 
 def traits(stacks, accelerator="H100", apart=0.0):

@@ -9,6 +9,8 @@ as_json           one answer as JSON: the documented, versioned schema of runcas
 batch_words       a warning of a batch that leaves a run too few steps
 cards             the cards at the top of the Plan page: a number each, its range, its
                   machines
+chart_tables      tables of the chart of cost against time: its plans, limits and ends,
+                  and the selected plan
 charts            the chart of cost against time, from a table of document
 decided           why the recommended plan is recommended, in one or two sentences
 document          an answer as rows and columns for charts, tables and CSV files

@@ -21,26 +21,37 @@ import pandas as pd
 from altair.utils.schemapi import debug_mode
 
 from app.document import chart_parts as parts
-from app.document.chart_files import BACKGROUND, Rows, Spec, spec_of
+from app.document.chart_files import BACKGROUND, Spec, spec_of
 from app.document.chart_parts import DASHED, FAINT, INK, LIMIT, TEXT_PX, Drawn
 from app.document.durations import unit_of
+from app.plan.chart_tables import (
+    BUDGET,
+    DEADLINE,
+    DOUBTED,
+    END,
+    FRONTIER,
+    GAP,
+    HERE_LEFT,
+    HERE_RIGHT,
+    IN_DOUBT,
+    MARKS,
+    OTHERS,
+    QUOTE,
+    QUOTES,
+    mark,
+    named,
+    rounded,
+    rows_of,
+)
 
-Place = dict[str, float]  # days and usd
 checked = debug_mode  # `with checked(False)`: charts are built in half the time
 
-OTHER = "other GPUs"
-IN_DOUBT = "old or low-quality price"
-QUOTE = "your quote"
 # Five points, in the unit square of a Vega shape; no GPU has it.
 STAR = (
     "M0,-1.3L0.31,-0.42L1.24,-0.4L0.5,0.16L0.76,1.05L0,0.52L-0.76,1.05L-0.5,0.16L-1.24,-0.4"
     "L-0.31,-0.42Z"
 )
 PICK = "pick"  # name of the selection made by a click on the frontier
-# Names of the tables.
-OTHERS, FRONTIER, DOUBTED, QUOTES = "others", "frontier", "doubted", "quotes"
-MARKS = "marks"  # of which there is one each:
-BUDGET, DEADLINE, END, HERE_LEFT, HERE_RIGHT = "budget", "deadline", "end", "left", "right"
 PARETO_PX = 262  # height of the whole chart: plot, axis and legend
 DOUBTED_PX = 34  # the legend below them
 # Of two names: more are cut off in a narrow window. Above two rows the plot gives way, so that the
@@ -50,16 +61,6 @@ LEGEND_ROW_PX = 19
 TIGHT: Mapping[str, Any] = {"offset": 4, "padding": 2}
 KEPT = 64  # kinds of charts
 COST = "replace(format(datum.value, datum.value < 1 ? '$,.2~r' : '$~s'), 'G', 'B')"  # not giga
-GAP = 1.35  # factor by which the frontier's axes extend beyond the data, for labels
-
-
-def _named(accelerators: pd.Series) -> tuple[list[str], list[str]]:
-    """The frontier's accelerators, at most one per shape, and the accelerator name of each row."""
-    common = list(accelerators.value_counts().index)
-    most = len(parts.SHAPES)
-    kept = sorted(common if len(common) <= most else common[: most - 1])  # steady between edits
-    rows = [a if a in kept else OTHER for a in accelerators]
-    return [*kept, *([OTHER] if OTHER in rows else [])], rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,24 +96,24 @@ def pareto(
     days = points["days"] * unit.per_day
     xs = [*days, *([deadline] if deadline else [])]
     ys = [*points["usd"], *([budget_usd] if budget_usd else [])]
-    drawn = _rounded(points.assign(days=days))
+    drawn = rounded(points.assign(days=days))
     best, quoted = points["frontier"].astype(bool), points["is_quote"].astype(bool)
     frontier = drawn[best].sort_values("days")
-    gpus, names = _named(frontier["accelerator"])
+    gpus, names = named(frontier["accelerator"])
     doubted = ~best & ~quoted & drawn["price_in_doubt"]
     middle = math.sqrt(min(xs) * max(xs))
     low, high = min(xs) / GAP, max(xs) * GAP
     single = [  # marks of which there is one: a table costs 800 bytes
-        _mark(END, low, min(ys) / GAP),
-        _mark(END, high, max(ys) * GAP),
-        *([_mark(BUDGET, low, budget_usd, budget_text)] if budget_usd else []),
-        *([_mark(DEADLINE, deadline, min(ys), deadline_text)] if deadline else []),
+        mark(END, low, min(ys) / GAP),
+        mark(END, high, max(ys) * GAP),
+        *([mark(BUDGET, low, budget_usd, budget_text)] if budget_usd else []),
+        *([mark(DEADLINE, deadline, min(ys), deadline_text)] if deadline else []),
     ]
     tables = {
-        OTHERS: _rows(drawn[~best & ~quoted & ~doubted]),
-        FRONTIER: _rows(frontier.assign(gpu=names), "id", "gpu"),
-        **({DOUBTED: _rows(drawn[doubted])} if doubted.any() else {}),
-        **({QUOTES: _rows(drawn[quoted], "id")} if quoted.any() else {}),
+        OTHERS: rows_of(drawn[~best & ~quoted & ~doubted]),
+        FRONTIER: rows_of(frontier.assign(gpu=names), "id", "gpu"),
+        **({DOUBTED: rows_of(drawn[doubted])} if doubted.any() else {}),
+        **({QUOTES: rows_of(drawn[quoted], "id")} if quoted.any() else {}),
         MARKS: single,
     }
     kind = _Kind(
@@ -121,52 +122,6 @@ def pareto(
         deadline_is_left=deadline is not None and deadline <= middle,
     )  # fmt: skip
     return {**_spec(kind), "datasets": tables}
-
-
-def here(spec: Spec, place: Place | None) -> Spec:
-    """The chart of `pareto` with a ring and a label at the selected plan."""
-    marks = spec["datasets"][MARKS]
-    low, high = (mark["days"] for mark in marks if mark["what"] == END)
-    if place is None:
-        return spec
-    what = HERE_LEFT if place["days"] ** 2 <= low * high else HERE_RIGHT
-    here = _mark(what, place["days"], place["usd"])
-    return {**spec, "datasets": {**spec["datasets"], MARKS: [*marks, here]}}
-
-
-def places(points: pd.DataFrame) -> dict[str, Place]:
-    """The position of each plan in the chart of `pareto`, by the plan's id."""
-    days = _shown(points["days"] * unit_of(points["days"]).per_day)
-    at = ({"days": d, "usd": u} for d, u in zip(days, _shown(points["usd"]), strict=True))
-    return dict(zip(points["id"], at, strict=True))
-
-
-def _mark(what: str, days: float, usd: float, text: str = "") -> dict[str, Any]:
-    return {"what": what, "days": float(days), "usd": float(usd), "text": text}
-
-
-def _rows(points: pd.DataFrame, *also: str) -> Rows:
-    columns = ["days", "usd", "machine", *also]
-    values = points[columns].to_numpy(dtype=object).tolist()
-    return [dict(zip(columns, row, strict=True)) for row in values]
-
-
-def _rounded(points: pd.DataFrame) -> pd.DataFrame:
-    """Each plan in words, with numbers rounded to what a screen can show."""
-    kind = points["purchase"].str.lower()
-    own = [f", {QUOTE}" if is_quote else "" for is_quote in points["is_quote"]]
-    machine = [
-        f"{n:,} x {gpu}, {cloud}, {how}{mark}"
-        for n, gpu, cloud, how, mark in zip(
-            points["num_gpus"], points["accelerator"], points["provider"], kind, own, strict=True
-        )
-    ]
-    return points.assign(machine=machine, days=_shown(points["days"]), usd=_shown(points["usd"]))
-
-
-def _shown(numbers: pd.Series) -> list[float]:
-    """Numbers rounded to what a screen can show."""
-    return [float(f"{v:.4g}") for v in numbers.tolist()]
 
 
 @lru_cache(maxsize=KEPT)

@@ -8,7 +8,7 @@ import streamlit as st
 
 from app.document import format as fmt
 from app.document.chart_files import Spec
-from app.plan import charts, document, part_charts
+from app.plan import chart_tables, charts, document, part_charts
 from app.web import answers, figure
 from app.web.answers import KEPT_S
 from app.web.figure import Figure
@@ -22,7 +22,7 @@ FRONTIER = "plan_chart"
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
 def _pareto(
     key: answers.Key, theme: str, _scenario: Scenario, _answer: Answer
-) -> tuple[Spec, dict[str, charts.Place], str]:
+) -> tuple[Spec, dict[str, chart_tables.Place], str]:
     """The chart, the positions of its plans, and what it says; empty without a price."""
     points = document.points(_answer)
     if points.empty:
@@ -36,7 +36,7 @@ def _pareto(
             deadline_text=f"Deadline {fmt.days((_scenario.deadline_days or 0) * 24)}",
             theme=theme,
         )
-    return spec, charts.places(points), document.frontier_sentence(points)
+    return spec, chart_tables.places(points), document.frontier_sentence(points)
 
 
 def draw_frontier(
@@ -50,7 +50,7 @@ def draw_frontier(
         return
     drawn = Figure(
         key=FRONTIER,
-        spec=charts.here(spec, places.get(selected.id)),
+        spec=chart_tables.here(spec, places.get(selected.id)),
         alt="Cost against wall clock of every plan, both on logarithmic axes.",
         said=shown,
         file="runcast_cost_against_time",

@@ -15,6 +15,7 @@ from app.document.table import Table, plain
 from app.explain import explained
 from app.explain import words as explain_words
 from app.forecast.with_failures import of_plans
+from app.plan import chart_tables
 from app.plan import charts as plan_charts
 from app.plan import document as plan_document
 from app.plan import words as plan_words
@@ -86,7 +87,7 @@ def _pareto(scenario: Scenario, answer: Answer, plan: Plan) -> tuple[Block, ...]
         caption="Cost against time. Grey plans are beaten in both by one with a symbol; the ring "
         "is the plan of this report.",
         spec={
-            **plan_charts.here(spec, plan_charts.places(drawn).get(plan.id)),
+            **chart_tables.here(spec, chart_tables.places(drawn).get(plan.id)),
             "width": WIDTH_PX,
         },
         numbers=_frontier_table(best),

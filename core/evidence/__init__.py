@@ -13,7 +13,8 @@ fitting           robust, deterministic fit of a few bounded parameters to measu
                   with priors
 inference         what a published run leaves out, inferred from its memory: the least
                   that fits
-measured_runs     runs as measured, with the traits that forecasts are compared with them by
+measured_runs     runs as measured, with the traits that forecasts are compared with them
+                  by
 neighbours        measured runs that are most like a plan, by a distance over what differs
 own_runs          what runs that a user measured say about what the same user forecasts
 published_claims  arithmetic behind published claims, and the verdict on each

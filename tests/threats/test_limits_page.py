@@ -44,7 +44,7 @@ INTERNAL = {
         app.document.chart_parts.LIMIT app.options.change.SHOWN
         app.options.document.LIMITS app.options.document.SHOWN
         app.document.pdf.SHOWN
-        app.plan.document.LIMITS app.plan.charts.BUDGET app.plan.charts.DEADLINE
+        app.plan.document.LIMITS app.plan.chart_tables.BUDGET app.plan.chart_tables.DEADLINE
         app.plan.part_charts.LIMITS
         core.explain.sensitivity.AT_MOST_ONE
         runners.imports.log_dllogger.STEP_S runners.imports.log_dllogger.TOKENS_PER_S

@@ -16,7 +16,7 @@ from app.explain import charts as explain_charts
 from app.explain import document as explain_document
 from app.explain.sensitivity import Sensitivity
 from app.forecast.with_failures import of_plans
-from app.plan import cards, part_charts
+from app.plan import cards, chart_tables, part_charts
 from app.plan import charts as app_charts
 from app.plan import document as app_tables
 from core.explain.sensitivity import Effect
@@ -60,24 +60,24 @@ def pareto(points, theme="light", **changes):
         "theme": theme,
         **changes,
     }
-    return app_charts.here(
-        app_charts.pareto(points, **given), app_charts.places(points).get(selected_id)
+    return chart_tables.here(
+        app_charts.pareto(points, **given), chart_tables.places(points).get(selected_id)
     )
 
 
 def ends(spec, axis):
     """The ends of an axis: marks that nobody sees."""
-    return [row[axis] for row in marks_of(spec, app_charts.END)]
+    return [row[axis] for row in marks_of(spec, chart_tables.END)]
 
 
 def marks_of(spec, *what):
     """The single marks of some kinds."""
-    return [row for row in spec["datasets"][app_charts.MARKS] if row["what"] in what]
+    return [row for row in spec["datasets"][chart_tables.MARKS] if row["what"] in what]
 
 
 def here(spec):
     """The marker of the selected plan, on whichever side its words stand."""
-    return marks_of(spec, app_charts.HERE_LEFT, app_charts.HERE_RIGHT)
+    return marks_of(spec, chart_tables.HERE_LEFT, chart_tables.HERE_RIGHT)
 
 
 def layers(spec):
@@ -154,7 +154,7 @@ def test_the_frontier_chart_names_its_units_and_its_limits(theme):
     assert (x["axis"]["title"], y["axis"]["title"]) == ("Wall clock (days)", "Cost (USD)")
     assert x["scale"]["type"] == y["scale"]["type"] == "log"
     assert marks(spec).count("rule") == 2
-    texts = [row["text"] for row in marks_of(spec, app_charts.BUDGET, app_charts.DEADLINE)]
+    texts = [row["text"] for row in marks_of(spec, chart_tables.BUDGET, chart_tables.DEADLINE)]
     assert texts == ["Budget $50k", "Deadline 30 days"]
     low, high = ends(spec, "days")
     assert low < 1e3 / 3000 / 24
@@ -166,6 +166,27 @@ def test_without_limits_there_are_no_limit_lines():
     spec = pareto(points, budget_usd=None, deadline_days=None, selected_id="gone")
     assert "rule" not in marks(spec)
     assert here(spec) == []
+
+
+@pytest.mark.parametrize(
+    ("neighbour", "side"),
+    [
+        (None, chart_tables.HERE_LEFT),
+        ((1.1, 1.05), chart_tables.HERE_RIGHT),  # would stand under the word
+        ((1.1, 0.9), chart_tables.HERE_LEFT),  # is below it
+        ((30.0, 1.05), chart_tables.HERE_LEFT),  # is far
+    ],
+)
+def test_the_word_beside_the_selected_plan_hides_no_neighbour(neighbour, side):
+    """To the middle of the plot, or away from it where a plan of the frontier is nearer there."""
+    times = [(1.0, 100.0), (3.0, 10.0), *([neighbour and (3 * neighbour[0], 10 * neighbour[1])]
+             if neighbour else []), (1000.0, 1.0)]  # fmt: skip
+    days, usd = np.array(times).T
+    some = many_points(len(times))
+    some |= {"expected_usd": usd, "expected_hours": 24 * days, "frontier": np.ones(len(days), bool)}
+    points = app_tables.points(answer(plan(), points=some))
+    (row,) = here(pareto(points, selected_id="p1", budget_usd=None, deadline_days=None))
+    assert row["what"] == side
 
 
 def test_the_marker_is_where_the_selected_plan_is_and_moves_alone():
@@ -181,7 +202,9 @@ def test_the_marker_is_where_the_selected_plan_is_and_moves_alone():
         for x in texts
     ]
     # Away from the nearer end of the axis, each over a halo that keeps lines away from it.
-    left, right = (f"datum.what == '{x}'" for x in (app_charts.HERE_LEFT, app_charts.HERE_RIGHT))
+    left, right = (
+        f"datum.what == '{x}'" for x in (chart_tables.HERE_LEFT, chart_tables.HERE_RIGHT)
+    )
     assert drawn == [(left, "left", True), (left, "left", False),
                      (right, "right", True), (right, "right", False)]  # fmt: skip
     assert [here(x)[0]["what"] for x in (first, second)] == ["right", "left"]
@@ -194,7 +217,7 @@ def test_a_frontier_of_many_accelerators_keeps_shape_and_colour_apart():
     best = next(x for x in layers(spec) if x["encoding"].get("shape"))
     scale = best["encoding"]["shape"]["scale"]
     assert len(scale["domain"]) == len(scale["range"]) == len(set(scale["range"]))
-    assert scale["domain"][-1] == app_charts.OTHER
+    assert scale["domain"][-1] == chart_tables.OTHER
     assert best["encoding"]["color"]["scale"]["domain"] == scale["domain"]
 
 
@@ -401,7 +424,7 @@ def test_dearer_plans_move_the_marks_of_the_frontier_only():
     dearer = points.assign(usd=points["usd"] * 1.7)
     one, two = pareto(points), pareto(dearer)
     assert {**one, "datasets": None} == {**two, "datasets": None}
-    assert ends(two, "usd")[1] == pytest.approx(max(dearer["usd"].max(), 5e4) * app_charts.GAP)
+    assert ends(two, "usd")[1] == pytest.approx(max(dearer["usd"].max(), 5e4) * chart_tables.GAP)
 
 
 def made_up_effects(priced=True):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from html import escape
 from importlib.util import find_spec
 from typing import Literal
 
@@ -73,7 +72,8 @@ def draw_chart(
 def draw_words(figure: Figure) -> None:
     """Draw the caption of a chart, what it says to screen readers, and its downloads."""
     if figure.said:
-        st.html(f'<p class="for-screen-readers">{escape(figure.said)}</p>')
+        place = st.container(key=f"{figure.key}_for_screen_readers")
+        place.markdown(as_text(figure.said))
     if figure.caption:
         st.caption(as_text(figure.caption))
     draw_files(figure)

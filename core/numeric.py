@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, wraps
+from operator import is_
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -26,29 +27,27 @@ def as_float(x: object) -> float:
     return np.asarray(x, dtype=float).item()
 
 
-_Model = TypeVar("_Model")
 _Value = TypeVar("_Value")
+_P = ParamSpec("_P")
 
 
-def kept_for_last(count: Callable[[_Model], _Value]) -> Callable[[_Model], _Value]:
+def kept_for_last(count: Callable[_P, _Value]) -> Callable[_P, _Value]:
     """Cache the last answer of `count`: a step asks for the counts of one model hundreds of times.
-    Models are compared by identity, because columns have no hash; results are never changed in
-    place."""
-    last: list[tuple[_Model, _Value]] = []
+    Arguments are compared by identity and in their order, because columns have no hash; results
+    are never changed in place."""
+    last: list[tuple[tuple[object, ...], _Value]] = []
 
     @wraps(count)
-    def counted(model: _Model) -> _Value:
+    def counted(*args: _P.args, **kwargs: _P.kwargs) -> _Value:
+        given = (*args, *kwargs.values())
         held = last[0] if last else None  # one read: other threads replace it
-        if held is not None and held[0] is model:
+        if held is not None and all(map(is_, held[0], given)):
             return held[1]
-        value = count(model)
-        last[:] = [(model, value)]
+        value = count(*args, **kwargs)
+        last[:] = [(given, value)]
         return value
 
     return counted
-
-
-_P = ParamSpec("_P")
 
 
 def one_thread(count: Callable[_P, _Value]) -> Callable[_P, _Value]:

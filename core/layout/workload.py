@@ -15,7 +15,7 @@ from core.layout.pipeline import (
 from core.layout.routing import MAX_VIO, natural_load, worst_load
 from core.model.adapter_passes import AdapterPasses
 from core.model.transformer import Transformer
-from core.numeric import Bools, Numeric
+from core.numeric import Bools, Numeric, kept_for_last
 
 NOWHERE, CPU, NVME = 0.0, 1.0, 2.0  # where states may be offloaded to
 # Of the tokens of a tensor-parallel group each rank routes its share; all where experts are
@@ -172,6 +172,7 @@ def more_state_bytes_of_ends(work: Workload) -> Numeric:
     return np.where(np.isnan(more) | work.adapters, 0.0, more)
 
 
+@kept_for_last
 def expert_load(work: Workload, *, ep: Numeric) -> Numeric:
     """Rows of the busiest rank's experts over the mean. A rank that holds them all only sees
     their sum, so imbalance counts with expert parallelism only.
@@ -207,6 +208,7 @@ def buffered_load(work: Workload, *, ep: Numeric) -> Numeric:
     return np.where(dropless, np.maximum(worst, load), load)
 
 
+@kept_for_last
 def group_routing(work: Workload, *, tp: Numeric, etp: Numeric) -> tuple[Numeric, Numeric]:
     """How many ranks of a tensor-parallel group route one token of it, one or all `tp`; and how
     often experts compute it for that: as often, unless these ranks divide the experts.

@@ -58,21 +58,36 @@ def all_to_all_rates(cluster: Cluster, eff: Efficiency, ranks: Numeric) -> dict[
     }
 
 
-def group(
+def bandwidth(
     cluster: Cluster, eff: Efficiency, lay: Layouts, *, ranks: Numeric, stride: Numeric
-) -> tuple[Numeric, Numeric, Numeric]:
-    """Bandwidth over a group, and the latency of one hop of a ring and of an all-reduce."""
+) -> tuple[Numeric, Numeric]:
+    """Bandwidth over a group, and its ranks in one domain."""
     local = collectives.local_ranks(ranks=ranks, stride=stride, domain=domain(cluster))
     rate = collectives.group_bytes_per_s(
         ranks=ranks, local_ranks=local, **_rates(cluster, eff, lay, ranks, local)
     )
-    hops = {
+    return rate, local
+
+
+def hops(
+    cluster: Cluster, eff: Efficiency, *, ranks: Numeric, local_ranks: Numeric
+) -> dict[str, Numeric]:
+    """What the latency of a group's hops is made of: arguments of `collectives`."""
+    return {
         "ranks": ranks,
-        "local_ranks": local,
+        "local_ranks": local_ranks,
         "scale_up_hop_s": eff.hop * np.asarray(cluster.scale_up_hop_s),
         "scale_out_hop_s": eff.hop * np.asarray(cluster.scale_out_hop_s),
     }
-    ring, tree = collectives.ring_hop_s(**hops), collectives.tree_hop_s(**hops)
+
+
+def group(
+    cluster: Cluster, eff: Efficiency, lay: Layouts, *, ranks: Numeric, stride: Numeric
+) -> tuple[Numeric, Numeric, Numeric]:
+    """Bandwidth over a group, and the latency of one hop of a ring and of an all-reduce."""
+    rate, local = bandwidth(cluster, eff, lay, ranks=ranks, stride=stride)
+    of = hops(cluster, eff, ranks=ranks, local_ranks=local)
+    ring, tree = collectives.ring_hop_s(**of), collectives.tree_hop_s(**of)
     return rate, ring, np.minimum(ring, tree)
 
 

@@ -11,6 +11,7 @@ Sizes are per GPU. Groups: tp neighbours are adjacent, then cp, then data parall
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import nan
 
 import numpy as np
@@ -22,27 +23,56 @@ from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.memory.stage_params import StageParams
 from core.memory.states import sums_whole_gradients
-from core.numeric import Bools, Numeric
+from core.numeric import Bools, Numeric, kept_for_last
 from core.time import collectives, links
 
 LARGE_TENSORS = 4 + 3  # matrices of a layer: of attention [V17], and of a gated MLP [S20]
 PORTS = 8  # network ports of the machine of `fill_bytes`: each buffers its share [A24]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Copies:
+    """The rings of ranks that hold copies of a stage's parameters: dense ones on dp_shard x cp
+    ranks, experts on fewer."""
+
+    ranks: Numeric
+    bytes_per_s: Numeric
+    hop_s: Numeric
+    of_experts: Numeric
+    experts_bytes_per_s: Numeric
+
+
+@kept_for_last  # a step asks up to seven times
+def _copies(lay: Layouts, cluster: Cluster, eff: Efficiency, params: StageParams) -> _Copies:
+    ranks = np.multiply(lay.dp_shard, lay.cp)
+    rate, local = links.bandwidth(cluster, eff, lay, ranks=ranks, stride=lay.tp)
+    hops = links.hops(cluster, eff, ranks=ranks, local_ranks=local)
+    of_experts = np.maximum(params.expert_shards, 1.0)
+    apart = np.multiply(lay.ep, lay.etp)
+    experts_rate, _ = links.bandwidth(cluster, eff, lay, ranks=of_experts, stride=apart)
+    return _Copies(
+        ranks=ranks, bytes_per_s=rate, hop_s=collectives.ring_hop_s(**hops),
+        of_experts=of_experts, experts_bytes_per_s=experts_rate,
+    )  # fmt: skip
+
+
 def _over_copies_s(
     lay: Layouts, cluster: Cluster, eff: Efficiency, params: StageParams, bytes_per_param: Numeric
 ) -> Numeric:
     """Ring all-gather, or reduce-scatter, of a stage's parameters over the ranks that hold
-    copies: dense ones over dp_shard x cp, experts over fewer. Latency is not counted here."""
-    ranks = np.multiply(lay.dp_shard, lay.cp)
-    rate, _, _ = links.group(cluster, eff, lay, ranks=ranks, stride=lay.tp)
+    copies. Latency is not counted here."""
+    of = _copies(lay, cluster, eff, params)
     dense_s = collectives.all_gather_s(
-        size_bytes=params.dense * bytes_per_param, ranks=ranks, bytes_per_s=rate, latency_s=0.0
+        size_bytes=params.dense * bytes_per_param,
+        ranks=of.ranks,
+        bytes_per_s=of.bytes_per_s,
+        latency_s=0.0,
     )
-    copies = np.maximum(params.expert_shards, 1.0)
-    rate, _, _ = links.group(cluster, eff, lay, ranks=copies, stride=np.multiply(lay.ep, lay.etp))
     experts_s = collectives.all_gather_s(
-        size_bytes=params.experts * bytes_per_param, ranks=copies, bytes_per_s=rate, latency_s=0.0
+        size_bytes=params.experts * bytes_per_param,
+        ranks=of.of_experts,
+        bytes_per_s=of.experts_bytes_per_s,
+        latency_s=0.0,
     )
     return dense_s + experts_s
 
@@ -74,11 +104,12 @@ def _added_by_switches_s(
     return np.where(keeps_all, dense_s + experts_s, np.inf)
 
 
-def _ring_latency_s(lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
+def _ring_latency_s(
+    lay: Layouts, cluster: Cluster, eff: Efficiency, params: StageParams
+) -> Numeric:
     """Latency of one collective of the data-parallel group."""
-    ranks = np.multiply(lay.dp_shard, lay.cp)
-    _, latency, _ = links.group(cluster, eff, lay, ranks=ranks, stride=lay.tp)
-    return (ranks - 1) * latency
+    of = _copies(lay, cluster, eff, params)
+    return (of.ranks - 1) * of.hop_s
 
 
 def reduced_bytes(
@@ -103,7 +134,7 @@ def buckets_latency_s(
     """Latency of all buckets of gradients, and of the weights that they update."""
     reduced = reduced_bytes(lay, trained, gradient_bytes, as_held)
     buckets = np.maximum(np.ceil(params.dense * reduced / eff.bucket_bytes), 1.0)
-    return buckets * _ring_latency_s(lay, cluster, eff)
+    return buckets * _ring_latency_s(lay, cluster, eff, params)
 
 
 def gradient_s(
@@ -195,7 +226,9 @@ def gather_s(
         volume_s = volume_s + _over_copies_s(lay, cluster, eff, params, gradients)
     nearby = (params.dense + params.experts) * weights / np.asarray(cluster.scale_up_bytes_per_s)
     volume_s = volume_s + np.where(in_node & ~stays, nearby / eff.scale_up, 0.0)
-    latency_s = (gathers + scatters) * np.asarray(layers) * _ring_latency_s(lay, cluster, eff)
+    latency_s = (
+        (gathers + scatters) * np.asarray(layers) * _ring_latency_s(lay, cluster, eff, params)
+    )
     sharded = column(lay.strategy, "shards_parameters") > 0
     ranks = np.multiply(lay.dp_shard, lay.cp)
     return np.where(sharded & (ranks > 1), volume_s + latency_s, 0.0)

@@ -4,7 +4,7 @@ import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from core.evidence import residual
-from core.numeric import one_thread
+from core.numeric import kept_for_last, one_thread
 from hardware.residuals.table import residuals
 
 
@@ -30,3 +30,17 @@ def test_measured_runs_are_compared_on_one_thread(monkeypatch):
     with threadpool_limits(limits=2, user_api="blas"):
         residual.learned(runs.traits.take(np.arange(3)), runs)
     assert set(seen) == {1}
+
+
+def test_the_last_answer_is_kept_for_the_very_arguments_alone():
+    asked = []
+
+    @kept_for_last
+    def total(a, *, of):
+        asked.append(of)
+        return float(np.sum(a * of))
+
+    one, two = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    assert [total(one, of=one), total(one, of=one), total(one, of=two)] == [5.0, 5.0, 11.0]
+    assert total(one.copy(), of=two) == 11.0  # equal, but another
+    assert len(asked) == 3

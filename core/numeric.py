@@ -33,15 +33,15 @@ _P = ParamSpec("_P")
 
 def kept_for_last(count: Callable[_P, _Value]) -> Callable[_P, _Value]:
     """Cache the last answer of `count`: a step asks for the counts of one model hundreds of times.
-    Arguments are compared by identity and in their order, because columns have no hash; results
-    are never changed in place."""
+    Arguments are compared by identity, because columns have no hash; results are never changed in
+    place."""
     last: list[tuple[tuple[object, ...], _Value]] = []
 
     @wraps(count)
     def counted(*args: _P.args, **kwargs: _P.kwargs) -> _Value:
-        given = (*args, *kwargs.values())
+        given = (*args, *kwargs, *kwargs.values())  # names of arguments are one object each
         held = last[0] if last else None  # one read: other threads replace it
-        if held is not None and all(map(is_, held[0], given)):
+        if held is not None and len(held[0]) == len(given) and all(map(is_, held[0], given)):
             return held[1]
         value = count(*args, **kwargs)
         last[:] = [(given, value)]

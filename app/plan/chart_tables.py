@@ -57,8 +57,8 @@ def _side(tables: dict[str, Rows], place: Place) -> str:
         return math.log(row[of] / begin[of]) / math.log(high[of] / low[of])
 
     at = share(place, "days", low)
-    shown = [*tables[FRONTIER], *tables.get(QUOTES, [])]
-    others = [(share(row, "days", place), share(row, "usd", place)) for row in shown]
+    plans = [*tables[FRONTIER], *tables.get(QUOTES, [])]
+    others = [(share(row, "days", place), share(row, "usd", place)) for row in plans]
     hidden = {
         side: sum(WORD_BEGINS < towards * x < WORD_ENDS and 0 <= y < WORD_RISES for x, y in others)
         for side, towards in ((HERE_LEFT, 1), (HERE_RIGHT, -1))
@@ -92,8 +92,8 @@ def rounded(points: pd.DataFrame) -> pd.DataFrame:
     kind = points["purchase"].str.lower()
     own = [f", {QUOTE}" if is_quote else "" for is_quote in points["is_quote"]]
     machine = [
-        f"{n:,} x {gpu}, {cloud}, {how}{mark}"
-        for n, gpu, cloud, how, mark in zip(
+        f"{n:,} x {gpu}, {cloud}, {how}{whose}"
+        for n, gpu, cloud, how, whose in zip(
             points["num_gpus"], points["accelerator"], points["provider"], kind, own, strict=True
         )
     ]

@@ -85,12 +85,13 @@ def _added_by_switches_s(
     keeps_all = column(lay.strategy, "shards_optimizer") == 0
     if not np.any(keeps_all):
         return np.inf
+    of = _copies(lay, cluster, eff, params)
     dense_s = links.in_switch_s(
         cluster,
         eff,
         lay,
         size_bytes=params.dense * bytes_per_param,
-        ranks=np.multiply(lay.dp_shard, lay.cp),
+        ranks=of.ranks,
         stride=lay.tp,
     )
     experts_s = links.in_switch_s(
@@ -98,7 +99,7 @@ def _added_by_switches_s(
         eff,
         lay,
         size_bytes=params.experts * bytes_per_param,
-        ranks=np.maximum(params.expert_shards, 1.0),
+        ranks=of.of_experts,
         stride=np.multiply(lay.ep, lay.etp),
     )
     return np.where(keeps_all, dense_s + experts_s, np.inf)

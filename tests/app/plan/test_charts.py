@@ -179,10 +179,11 @@ def test_without_limits_there_are_no_limit_lines():
 )
 def test_the_word_beside_the_selected_plan_hides_no_neighbour(neighbour, side):
     """To the middle of the plot, or away from it where a plan of the frontier is nearer there."""
-    times = [(1.0, 100.0), (3.0, 10.0), *([neighbour and (3 * neighbour[0], 10 * neighbour[1])]
-             if neighbour else []), (1000.0, 1.0)]  # fmt: skip
-    days, usd = np.array(times).T
-    some = many_points(len(times))
+    frontier = [(1.0, 100.0), (3.0, 10.0), (1000.0, 1.0)]
+    if neighbour is not None:
+        frontier.append((3 * neighbour[0], 10 * neighbour[1]))
+    days, usd = np.array(frontier).T
+    some = many_points(len(frontier))
     some |= {"expected_usd": usd, "expected_hours": 24 * days, "frontier": np.ones(len(days), bool)}
     points = app_tables.points(answer(plan(), points=some))
     (row,) = here(pareto(points, selected_id="p1", budget_usd=None, deadline_days=None))

@@ -17,6 +17,7 @@ VISIBLE_WORDS = """() => {
         const parent = texts.currentNode.parentElement, style = getComputedStyle(parent)
         if (["SCRIPT", "STYLE", "NOSCRIPT"].includes(parent.tagName)) continue
         if (style.visibility == "hidden" || style.opacity == 0) continue
+        if (parent.closest('[class*="_for_screen_readers"]')) continue  // heard, not seen
         const range = document.createRange()
         range.selectNodeContents(texts.currentNode)
         const box = range.getBoundingClientRect()

@@ -204,16 +204,18 @@ def span(low: float, high: float, write: Callable[[float], str]) -> str:
 
 
 def percent(fraction: float | None) -> str:
-    """A fraction as a percentage: 41.2%.
+    """A fraction as a percentage: 41.2%. What is not all of something does not round to 100%.
 
-    >>> percent(0.41234), percent(1.0), percent(0.00004)
-    ('41.2%', '100%', '<0.01%')
+    >>> percent(0.41234), percent(1.0), percent(0.00004), percent(0.99951), percent(0.99996)
+    ('41.2%', '100%', '<0.01%', '99.95%', '>99.99%')
     """
     value = _finite(fraction)
     if value is None:
         return MISSING
     if 0 < value < 1e-4:
         return "<0.01%"
+    if 1 - 5e-4 <= value < 1:
+        return f"{value * 100:.2f}%" if value < 1 - 5e-5 else ">99.99%"
     return f"{_plain(value * 100) if abs(value) >= 0.01 else _plain(value * 100, 2)}%"
 
 

@@ -38,6 +38,15 @@ class Fitting:
     is_sure: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Bytes:
+    """What rows take, as recompute modes x families."""
+
+    live: Floats
+    on_host: Floats
+    least_live: Floats  # of each family, over its modes
+
+
 def room_of(job: Job, *, is_host_slower: bool) -> Room:
     """The room of a job."""
     capacity = as_float(job.cluster.memory_bytes)
@@ -59,17 +68,18 @@ def fitting(
     `all_modes`: with rows that are superseded. `check` is called now and then: what it raises ends
     the search."""
     every = all_modes or not p.less_recompute_wins
+    of = _Bytes(live, on_host, live.min(axis=0))
 
     def worth_timing(some: Sequence[tuple[int, Room]], share: float) -> list[tuple[Ints, int]]:
         found: list[tuple[Ints, int]] = []
         for together in _together(space, some):
             check()
-            found += _worth_timing(p, space, together, live, on_host, share, every=every)
+            found += _worth_timing(p, space, together, of, share, every=every)
         return found
 
     sure = worth_timing(asked, p.sure_share)
     found = [Fitting(rows=rows, num_fit=num, is_sure=True) for rows, num in sure]
-    tight = [n for n, of in enumerate(found) if not len(of.rows)]
+    tight = [n for n, one in enumerate(found) if not len(one.rows)]
     maybe = worth_timing([asked[n] for n in tight], p.usable_share)
     for n, (rows, num) in zip(tight, maybe, strict=True):
         found[n] = Fitting(rows=rows, num_fit=num, is_sure=False)
@@ -97,8 +107,7 @@ def _worth_timing(
     p: Problem,
     space: Space,
     asked: list[tuple[int, Room]],
-    live: Floats,
-    on_host: Floats,
+    held: _Bytes,
     share: float,
     *,
     every: bool,
@@ -117,22 +126,19 @@ def _worth_timing(
     host = np.array([r.host_bytes for _, r in asked])
     slower_host = np.array([r.is_host_slower for _, r in asked])
     num_fit = np.zeros(len(asked), dtype=np.intp)
+    levels = list(zip(space.parts.begins, space.parts.ends, strict=True))
     least: list[tuple[Ints, NDArray[np.int8]]] = []  # by level: family 0 of each, and modes
     kept: list[tuple[Ints, Ints]] = []  # by level: rows, and which of the asked
-    for level in range(len(space.parts.begins)):
-        begins, ends = space.parts.begins[level][part], space.parts.ends[level][part]
-        lengths = ends - begins
-        of = np.repeat(np.arange(len(asked)), lengths)
+    for level, (every_begin, every_end) in enumerate(levels):
+        begins, lengths = every_begin[part], (every_end - every_begin)[part]
         zero = np.cumsum(lengths) - lengths - begins  # where family 0 of each would be
-        family = np.arange(len(of)) - zero[of]
-        slices = [slice(b, e) for b, e in zip(begins.tolist(), ends.tolist(), strict=True)]
-        may = space.parts.allowed[part[of], space.axis[family]]
+        family, of = _possible(space, level, part, held.least_live, most_live)
         most, mode = most_live[of], np.full(len(of), kinds, dtype=np.int8)
         fits = []
         for kind in reversed(range(kinds)):
-            fit = (np.concatenate([live[kind, s] for s in slices]) <= most) & may
+            fit = held.live[kind][family] <= most
             if level:
-                fit &= np.concatenate([on_host[kind, s] for s in slices]) <= host[of]
+                fit &= held.on_host[kind][family] <= host[of]
             mode[fit] = kind
             fits.append(fit)
             num_fit += np.bincount(of[fit], minlength=len(asked))
@@ -145,15 +151,34 @@ def _worth_timing(
             for low, (low_zero, other) in enumerate(least):
                 below = space.below[low][family]
                 wins &= _is_better(mode, below, low_zero[of], other) | ~slower_host[of]
+            if level + 1 < len(levels):
+                modes = np.full(int(lengths.sum()), kinds, dtype=np.int8)
+                modes[zero[of] + family] = mode
+                least.append((zero, modes))
         at = np.flatnonzero(wins)
         kept.append((family[at] * kinds + mode[at], of[at]))
-        least.append((zero, mode))
     rows = np.concatenate([r for r, _ in kept])
     of_row = np.concatenate([o for _, o in kept])
     rows = rows[np.argsort(of_row, kind="stable")]
     stops = np.cumsum(np.bincount(of_row, minlength=len(asked))).tolist()
     for begin, end, num in zip([0, *stops], stops, num_fit.tolist(), strict=False):
         yield rows[begin:end], num
+
+
+def _possible(
+    space: Space, level: int, part: Ints, least_live: Floats, most_live: Floats
+) -> tuple[Ints, Ints]:
+    """The families of a level that are legal for their part and fit at least in the mode of theirs
+    that takes the fewest bytes: their numbers, and which of the asked each is of."""
+    begins, ends = space.parts.begins[level], space.parts.ends[level]
+    found: list[tuple[Ints, Ints]] = []
+    for at in np.unique(part).tolist():
+        here = slice(begins[at], ends[at])
+        legal = begins[at] + np.flatnonzero(space.parts.allowed[at][space.axis[here]])
+        rooms = np.flatnonzero(part == at)
+        room, family = np.nonzero(least_live[legal] <= most_live[rooms, None])
+        found.append((legal[family], rooms[room]))
+    return np.concatenate([f for f, _ in found]), np.concatenate([o for _, o in found])
 
 
 def _is_better(

@@ -39,17 +39,20 @@ def is_guessed(row: OnMachines) -> bool:
 
 def at_half(found: Found, rows: Sequence[OnMachines]) -> NDArray[np.float64]:
     """The step of each row at half its network over the step; 1 where the network is known."""
-    by_question: dict[int, list[int]] = {}
-    for at, row in enumerate(rows):
-        if is_guessed(row):
-            by_question.setdefault(int(found.best.asked[row.best_row]), []).append(at)
     slower = np.ones(len(rows))
-    for n, places in by_question.items():
-        some = [rows[at] for at in places]
-        question = found.questions[n]
-        lay = found.best.layouts.take(np.array([r.best_row for r in some], dtype=np.intp))
-        cluster = as_columns([cluster_at(r.machine, r.num_gpus) for r in some])
-        half = replace(cluster, scale_out_bytes_per_s=np.asarray(cluster.scale_out_bytes_per_s) / 2)
-        work, eff = work_on(question.work, lay), question.eff
-        slower[places] = step(work, lay, half, eff).step_s / step(work, lay, cluster, eff).step_s
+    guessed = np.array([at for at, row in enumerate(rows) if is_guessed(row)], dtype=np.intp)
+    if not len(guessed):
+        return slower
+    # Machines of one row of the search differ in their price alone.
+    best_row, first, of = np.unique(
+        [rows[at].best_row for at in guessed], return_index=True, return_inverse=True
+    )
+    lay = found.best.layouts.take(best_row)
+    some = [rows[at] for at in guessed[first]]
+    cluster = as_columns([cluster_at(r.machine, r.num_gpus) for r in some])
+    half = replace(cluster, scale_out_bytes_per_s=np.asarray(cluster.scale_out_bytes_per_s) / 2)
+    work, eff = found.works_of(best_row)
+    work = work_on(work, lay)
+    ratio = step(work, lay, half, eff).step_s / step(work, lay, cluster, eff).step_s
+    slower[guessed] = np.asarray(ratio)[of]
     return slower

@@ -20,10 +20,13 @@ from app.forecast.search_memory import SearchMemory
 from app.forecast.training import Question, question_of, searches_offload
 from core.errors import ScenarioError
 from core.explain.explain import records_of
+from core.layout.workload import Workload
+from core.machine.efficiency import Efficiency
 from core.memory.offload import USABLE_SHARE
 from core.scenario import Scenario
-from core.search.asked import Asked
+from core.search.asked import Asked, Together
 from core.search.best import Best, Job
+from core.search.fastest import works_of
 from core.search.plan import Layout
 from core.search.search import best_layouts, best_of_each
 from core.units import GIB
@@ -59,6 +62,12 @@ class Found:
     def question_of(self, row: int) -> Question:
         """The question that the layout of a row answers."""
         return self.questions[int(self.best.asked[row])]
+
+    def works_of(self, rows: NDArray[np.intp]) -> tuple[Workload, Efficiency]:
+        """What the layouts of these rows train, with what software, as columns where they
+        differ."""
+        together = Together.of([_asked(q, np.empty(0, dtype=np.intp)) for q in self.questions])
+        return works_of(together, np.asarray(self.best.asked)[rows])
 
     def variant_of(self, row: int) -> Scenario:
         """The scenario with the automatic choices that a row has made."""

@@ -54,7 +54,8 @@ def sigmas(
 
 def skews(rows: Sequence[Row], found: Found) -> NDArray[np.float64]:
     """Part by which each of these widths is more towards slower."""
-    return np.array([as_float(found.question_of(r.best_row).eff.throughput_skew) for r in rows])
+    of_question = np.array([as_float(q.eff.throughput_skew) for q in found.questions])
+    return of_question[found.best.asked[[r.best_row for r in rows]]]
 
 
 def plans_of(

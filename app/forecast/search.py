@@ -26,7 +26,6 @@ from core.memory.offload import USABLE_SHARE
 from core.scenario import Scenario
 from core.search.asked import Asked, Together
 from core.search.best import Best, Job
-from core.search.fastest import works_of
 from core.search.plan import Layout
 from core.search.search import best_layouts, best_of_each
 from core.units import GIB
@@ -67,7 +66,7 @@ class Found:
         """What the layouts of these rows train, with what software, as columns where they
         differ."""
         together = Together.of([_asked(q, np.empty(0, dtype=np.intp)) for q in self.questions])
-        return works_of(together, np.asarray(self.best.asked)[rows])
+        return together.at(np.asarray(self.best.asked)[rows])
 
     def variant_of(self, row: int) -> Scenario:
         """The scenario with the automatic choices that a row has made."""

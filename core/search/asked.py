@@ -57,7 +57,11 @@ class Together:
         )
 
     def at(self, question: Ints) -> tuple[Workload, Efficiency]:
-        """Workload and efficiencies of rows, by the number of the question of each."""
+        """Workload and efficiencies of rows, by the number of the question of each: of one
+        question as they are, else as columns where they differ."""
+        if len(question) and (question == question[0]).all():
+            one = self.asked[int(question[0])]
+            return one.work, one.eff
         first = self.asked[0]
         work: dict[str, Any] = {n: column[question] for n, column in self.of_work.items()}
         eff: dict[str, Any] = {n: column[question] for n, column in self.of_eff.items()}

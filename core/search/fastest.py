@@ -130,15 +130,7 @@ class _Field:
     def works(self, at: Ints) -> tuple[Workload, Efficiency]:
         """What rows train, with what software."""
         question = np.array([h.question for h in self.heats], dtype=np.intp)
-        return works_of(self.together, question[self.heat[at]])
-
-
-def works_of(together: Together, question: Ints) -> tuple[Workload, Efficiency]:
-    """What rows train, with what software, by the question of each: of one question as it is."""
-    if len(question) and (question == question[0]).all():
-        one = together.asked[int(question[0])]
-        return one.work, one.eff
-    return together.at(question)
+        return self.together.at(question[self.heat[at]])
 
 
 def fastest_layouts(

@@ -16,7 +16,7 @@ from core.memory.offload import host_bytes, work_on
 from core.search.asked import Asked, Together
 from core.search.best import Best, Closest, Job, counts_in, removed_in
 from core.search.columns import Floats, Ints, joined_layouts
-from core.search.fastest import Machines, Problem, works_of
+from core.search.fastest import Machines, Problem
 from core.search.plan import COUNTED
 from core.time.step import Step, step
 
@@ -107,7 +107,7 @@ def bests_of(
     jobs = [np.sort(owner) for owner in jobs]
     job = np.concatenate(jobs)
     question = np.repeat(np.arange(len(asked)), [len(owner) for owner in jobs])
-    alone, eff = works_of(together, question) if len(asked) > 1 else (asked[0].work, asked[0].eff)
+    alone, eff = together.at(question) if len(asked) > 1 else (asked[0].work, asked[0].eff)
     clusters = machines.clusters.take(job)
     work = work_on(alone, layouts)
     memory = peak_bytes(work, layouts, clusters, eff)

@@ -43,7 +43,7 @@ def at_half(found: Found, rows: Sequence[OnMachines]) -> NDArray[np.float64]:
     guessed = np.array([at for at, row in enumerate(rows) if is_guessed(row)], dtype=np.intp)
     if not len(guessed):
         return slower
-    # Machines of one row of the search differ in their price alone.
+    # Machines that share a row of the search share its job: one of them stands for all.
     best_row, first, of = np.unique(
         [rows[at].best_row for at in guessed], return_index=True, return_inverse=True
     )

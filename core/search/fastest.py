@@ -195,12 +195,12 @@ def fastest_layouts(
 
 def _least_of_each(owner: Ints, score: Floats, some: int) -> Ints:
     """Row numbers of the `some` lowest scores of each owner; owners are in order."""
-    most = int(owner[-1]) + 1 if len(owner) else 0
-    bounds = np.searchsorted(owner, np.arange(most + 1)).tolist()
+    num_owners = int(owner[-1]) + 1 if len(owner) else 0
+    starts = np.searchsorted(owner, np.arange(num_owners + 1)).tolist()
     return np.concatenate(
         [
             begin + np.argpartition(score[begin:end], min(some, end - begin) - 1)[:some]
-            for begin, end in pairwise(bounds)
+            for begin, end in pairwise(starts)
             if end > begin
         ]
         or [np.empty(0, dtype=np.intp)]

@@ -68,18 +68,18 @@ def fitting(
     `all_modes`: with rows that are superseded. `check` is called now and then: what it raises ends
     the search."""
     every = all_modes or not p.less_recompute_wins
-    of = _Bytes(live, on_host, live.min(axis=0))
+    held = _Bytes(live, on_host, live.min(axis=0))
 
     def worth_timing(some: Sequence[tuple[int, Room]], share: float) -> list[tuple[Ints, int]]:
         found: list[tuple[Ints, int]] = []
         for together in _together(space, some):
             check()
-            found += _worth_timing(p, space, together, of, share, every=every)
+            found += _worth_timing(p, space, together, held, share, every=every)
         return found
 
     sure = worth_timing(asked, p.sure_share)
     found = [Fitting(rows=rows, num_fit=num, is_sure=True) for rows, num in sure]
-    tight = [n for n, one in enumerate(found) if not len(one.rows)]
+    tight = [n for n, of in enumerate(found) if not len(of.rows)]
     maybe = worth_timing([asked[n] for n in tight], p.usable_share)
     for n, (rows, num) in zip(tight, maybe, strict=True):
         found[n] = Fitting(rows=rows, num_fit=num, is_sure=False)

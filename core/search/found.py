@@ -107,7 +107,7 @@ def bests_of(
     jobs = [np.sort(owner) for owner in jobs]
     job = np.concatenate(jobs)
     question = np.repeat(np.arange(len(asked)), [len(owner) for owner in jobs])
-    alone, eff = together.at(question) if len(asked) > 1 else (asked[0].work, asked[0].eff)
+    alone, eff = together.at(question)
     clusters = machines.clusters.take(job)
     work = work_on(alone, layouts)
     memory = peak_bytes(work, layouts, clusters, eff)

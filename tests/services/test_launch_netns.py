@@ -24,7 +24,7 @@ from tests.support.launched import changed, gone, job, state_of
 
 pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(300)]
 
-RATE_MBIT = 200  # at more the shaper itself takes a core
+RATE_MBIT = 100  # at more the shaper itself takes a core
 SLOW_MBIT, DELAY_S = 50, 5e-3  # of the link with a delay
 MOST_LATE, TRIES = 0.10, 2  # packets that the link with a delay may carry late
 SHAPED_BYTES = 32_768  # smaller messages are the latency's
@@ -62,8 +62,17 @@ def measure(link, folder, collective_s, **options):
 
 
 @pytest.fixture(scope="module")
-def measured(link, tmp_path_factory):
-    return measure(link, tmp_path_factory.mktemp("runs"), 18.0)
+def kept():
+    """The result of the last run over the link without a delay."""
+    return []
+
+
+@pytest.fixture
+def measured(link, kept, request, tmp_path_factory):
+    """One run of the probe for all tests; a second run of a test measures anew."""
+    if not kept or getattr(request.node, "execution_count", 1) > 1:
+        kept[:] = [measure(link, tmp_path_factory.mktemp("runs"), 18.0)]
+    return kept[0]
 
 
 def measure_delayed(link, folder):
@@ -103,6 +112,10 @@ def broadcasts(result, *, least_bytes=0):
     return [r for r in rows if r.bytes >= least_bytes]
 
 
+def smallest(result):
+    return min(broadcasts(result), key=lambda row: row.bytes)
+
+
 def check_bandwidth(rows, truth_bytes_per_s):
     """Within 10% of the truth, or a narrow interval that holds it; the figures are printed."""
     assert len(rows) >= 3
@@ -123,9 +136,10 @@ def test_the_measured_bandwidth_is_the_one_that_the_link_was_given(link, measure
 
 
 def test_the_measured_delay_and_bandwidth_are_those_of_a_link_of_known_delay(
-    link, tmp_path_factory
+    link, measured, tmp_path_factory
 ):
-    """A second link between the same nodes, slower and longer; --master-addr chooses it."""
+    """A second link between the same nodes, slower and longer; --master-addr chooses it. What a
+    broadcast takes without the delay is gloo's own time."""
     if not Path("/dev/net/tun").exists():
         lacking("The kernel has no TUN devices.", installable=False)
     for _ in range(TRIES):
@@ -136,10 +150,11 @@ def test_the_measured_delay_and_bandwidth_are_those_of_a_link_of_known_delay(
     else:
         pytest.skip(f"This machine is too busy for the link: {late:.0%} of the packets were late.")
     assert result.provenance.env["GLOO_SOCKET_IFNAME"] == tun_link.DEVICE
-    first = min(broadcasts(result), key=lambda r: r.bytes)
-    print(f"broadcast of {first.bytes:.0f} B: {first.t_med_s / DELAY_S:.2f} delays of 5 ms")
+    own_s = smallest(measured).t_med_s
+    delays = (smallest(result).t_med_s - own_s) / DELAY_S
+    print(f"smallest broadcast: {delays:.2f} delays of 5 ms and {1e3 * own_s:.2f} ms of its own")
     # gloo's sender waits for the receiver's word: there and back.
-    assert first.t_med_s / DELAY_S == pytest.approx(2.0, abs=0.3)
+    assert delays == pytest.approx(2.0, abs=0.3)
     truth = SLOW_MBIT * 1e6 / 8 * tun_link.PAYLOAD
     check_bandwidth(broadcasts(result, least_bytes=2048), truth)
 

@@ -119,12 +119,24 @@ def missed(scenario: Scenario, plan: Plan) -> tuple[str, ...]:
 
 
 def unfailing_sentence(plan: Plan, failing: WithFailures) -> str:
-    """The run without failures at the median speed, and how much of a run with them is training."""
+    """The run without failures at the median speed, how much of a run with them is training, and
+    why the mean is later than the median."""
     cost = "" if plan.usd is None else f"{fmt.usd(plan.usd.p50)} in "
     start = f"{fmt.days(plan.startup_hours)} of start-up, " if plan.startup_hours else ""
     return (
         f"{cost}{fmt.days(plan.hours.p50)}: {start}{fmt.days(plan.wall_clock_hours)} of training; "
-        f"goodput with failures {fmt.percent(failing.goodput)}"
+        f"goodput with failures {fmt.percent(failing.goodput)}{_median(plan)}"
+    )
+
+
+def _median(plan: Plan) -> str:
+    """Between the run without failures and the mean of all: the median of runs with every stop."""
+    found = plan.total.hours
+    if not found.p50 < found.expected < math.inf:
+        return ""
+    mean = fmt.days(found.expected)
+    return (
+        f"; median with every stop {fmt.days(found.p50)}, mean {mean}: speeds err more towards slow"
     )
 
 

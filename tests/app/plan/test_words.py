@@ -7,10 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from app.document import format as fmt
 from app.document import vocabulary
+from app.forecast import answer as forecast_answer
+from app.forecast.resolve import resolve_strict
+from app.forecast.with_failures import of_plans
 from app.plan import words as plan_words
 from core.scenario import Scenario
-from core.search.plan import Interval
+from core.search.plan import Expected, Interval
 from hardware.facts import NUMBERS
 from tests.made_up import plans as made_up
 
@@ -224,3 +228,20 @@ def test_every_number_of_an_accelerator_has_a_name_for_people():
     for quantity in NUMBERS:
         if quantity != "fp16_only":
             assert quantity not in vocabulary.assumed_fact(quantity, "1 unit"), quantity
+
+
+def test_the_way_from_a_run_without_failures_to_the_mean_is_said():
+    scenario = Scenario(model="llama3.1-405b", gpu="h100", num_gpus="16384", num_tokens=15e12)
+    scenario = resolve_strict(scenario)
+    plan = forecast_answer.answer(scenario).plans[0]
+    (failing,) = of_plans(scenario, (plan,))
+    said = plan_words.unfailing_sentence(plan, failing)
+    alone, median, mean = plan.hours.p50, plan.total.hours.p50, plan.expected_hours
+    assert alone < median < mean
+    assert said.endswith(
+        f"; median with every stop {fmt.days(median)}, mean {fmt.days(mean)}: speeds err more "
+        "towards slow"
+    )
+    certain = replace(plan, total=replace(plan.total, hours=Expected(
+        expected=median, p10=median, p50=median, p90=median)))  # fmt: skip
+    assert "median" not in plan_words.unfailing_sentence(certain, failing)

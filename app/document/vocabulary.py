@@ -152,6 +152,12 @@ def not_recommended(reasons: Iterable[str]) -> str:
     return ", ".join(NOT_RECOMMENDED.get(reason, _spaced(reason)) for reason in reasons)
 
 
+def price_faults(reasons: Iterable[str]) -> str:
+    """What speaks against a plan's price: past its life and of low quality; '' if nothing does."""
+    said = [NOT_RECOMMENDED[r] for r in reasons if r in ("old_price", "weak_price")]
+    return " and ".join(text.removeprefix("price ") for text in said)
+
+
 def _spaced(name: str) -> str:
     return name.replace("_", " ")
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.document import format as fmt
+from app.document import vocabulary
 from app.forecast.alternatives import described, spread_experts
 from app.scenario.model import model_of
 from core.scenario import Scenario
@@ -32,22 +33,29 @@ def recommended_sentence(scenario: Scenario, answer: Answer) -> str:
 
 def _decided(scenario: Scenario, answer: Answer, found: Recommendation) -> str:
     """$6 more than the cheapest, 6.6 days sooner."""
-    by_time = scenario.rank_by == "time"
+    by_time = _by_time(scenario, answer)
     what = "fastest" if by_time else "cheapest"
     other = "other " if any(g.is_empty for g in found.gates) else ""
     of = f"of {fmt.count(found.num_passing)} that pass every {other}gate" * (found.num_passing > 1)
     mine, base = _point(answer, 0), _point(answer, found.base)
     usd = float(mine["expected_usd"]) - float(base["expected_usd"])
     hours = float(mine["expected_hours"]) - float(base["expected_hours"])
-    if found.base == 0 or not (abs(usd) >= 0 and abs(hours) >= 0):
-        return f"The {what} {of or f'that passes every {other}gate'}."
+    no_price = "No price is known: " if answer.plans[0].expected_usd is None else ""
+    if found.base == 0 or not abs(hours) >= 0:
+        said = f"the {what} {of or f'that passes every {other}gate'}."
+        return no_price + (said if no_price else said.capitalize())
     money = _difference(usd, fmt.usd_short, "more", "less", base["expected_usd"])
     time = _difference(hours, fmt.days, "later", "sooner", base["expected_hours"])
     first, second = (time, money) if by_time else (money, time)
     why = "" if _is_better(hours if not by_time else usd, base, by_time) else ", and simpler"
     against = first or ("As fast as" if by_time else "As cheap as")
     join = f"{against} than" if first else against
-    return f"{join} the {what} {of}".rstrip() + f"{f', {second}' if second else ''}{why}."
+    return f"{no_price}{join} the {what} {of}".rstrip() + f"{f', {second}' if second else ''}{why}."
+
+
+def _by_time(scenario: Scenario, answer: Answer) -> bool:
+    """Whether time ranks the plans: asked for, or all that is known of them."""
+    return scenario.rank_by == "time" or answer.plans[0].expected_usd is None
 
 
 def _is_better(change: float, base: Mapping[str, Any], by_time: bool) -> bool:
@@ -57,8 +65,8 @@ def _is_better(change: float, base: Mapping[str, Any], by_time: bool) -> bool:
 
 
 def _difference(change: float, write: Any, more: str, less: str, whole: object) -> str:
-    if abs(change) <= CLOSE * abs(float(whole)):  # type: ignore[arg-type]
-        return ""
+    if not abs(change) > CLOSE * abs(float(whole)):  # type: ignore[arg-type]
+        return ""  # or not known
     return f"{write(abs(change))} {more if change > 0 else less}"
 
 
@@ -74,8 +82,8 @@ def _empty(scenario: Scenario, plan: Plan, gate: str) -> str:
         f"{fmt.usd(plan.expected_usd)}.",
         "memory": "No such plan runs out of memory with a chance of at most 5%: this one with "
         f"{fmt.percent(plan.probability_oom)}.",
-        "price": "No such plan stands on a price that is young and good enough: this one on a "
-        f"price of {plan.offer.observed_at}.",
+        "price": "No such plan stands on a price that is young and good enough: this one on "
+        f"{_doubted(plan.offer.observed_at, plan.against)}.",
         "supply": "No such plan can be had in that number without asking: ask for a reservation.",
         "launch": f"No launch file takes such a plan: {plan.no_launch or plan.stack}.",
     }[gate]
@@ -92,12 +100,18 @@ def _passed_over(scenario: Scenario, answer: Answer, found: Recommendation) -> s
         "budget": "is over the budget",
         "memory": "runs out of memory with a chance of "
         f"{fmt.percent(float(point['probability_oom']))}",
-        "price": f"stands on a price of {point['observed_at']} or of low quality",
+        "price": f"stands on {_doubted(point['observed_at'], point['against'].split())}",
         "supply": "needs a reservation",
         "launch": f"has no launch file ({point['stack']})",
     }[failed[0]]
-    what = "fastest" if scenario.rank_by == "time" else "cheapest"
+    what = "fastest" if _by_time(scenario, answer) else "cheapest"
     return f"The {what} of all, {described(point)}, {why}."
+
+
+def _doubted(observed_at: str, against: Sequence[str]) -> str:
+    """A price of 2026-07-20, past its life; a price of low quality."""
+    seen = f" of {observed_at}," if "old_price" in against else ""
+    return f"a price{seen} {vocabulary.price_faults(against)}"
 
 
 def _experts(scenario: Scenario, answer: Answer) -> str:

@@ -94,9 +94,8 @@ def _price(scenario: Scenario, plan: Plan, today: dt.date | None) -> tuple[str, 
         return ()
     age = f"of {offer.observed_at}" if today is None else fmt.age(offer.observed_at, today)
     seen = f"price {age}"
-    if not (doubts := [r for r in plan.against if r in OF_THE_PRICE]):
+    if not (faults := vocabulary.price_faults(plan.against)):
         return (seen,)
-    faults = " and ".join(vocabulary.not_recommended((r,)).removeprefix("price ") for r in doubts)
     limited = scenario.deadline_days is not None or scenario.budget_usd is not None
     where = " within the limits" if limited and plan.meets_deadline and plan.meets_budget else ""
     return (f"{seen}, {faults}: no plan{where} stands on a better one",)

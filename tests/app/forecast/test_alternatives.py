@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -149,3 +150,36 @@ def test_software_without_a_launch_file_is_named_where_it_alone_spreads_experts(
     if says:
         assert faster > 2
         assert f"about {faster:.2g} times as fast" in sentence
+
+
+@pytest.mark.parametrize("rank_by", ["usd", "time"])
+def test_plans_without_a_price_are_recommended_for_their_time(rank_by):
+    scenario, answer = answered(gpu="H800-80GB-SXM", num_gpus="8,64", rank_by=rank_by)
+    assert [p.expected_usd for p in answer.plans] == [None] * len(answer.plans)
+    assert answer.plans[0].num_gpus == 64
+    assert recommended_sentence(scenario, answer).startswith(
+        "No price is known: the fastest of 2 that pass every gate."
+    )
+    # One that passes no gate less is chosen over it only if it is simpler.
+    found = replace(answer.recommendation, base=1)
+    nearly = replace(answer, recommendation=found)
+    assert " than the fastest of 2 that pass every gate, and simpler." in recommended_sentence(
+        scenario, nearly
+    )
+
+
+@pytest.mark.parametrize(
+    ("against", "says"),
+    [
+        ("old_price", "stands on a price of {}, past its life."),
+        ("weak_price", "stands on a price of low quality."),
+        ("old_price weak_price", "stands on a price of {}, past its life and of low quality."),
+    ],
+)
+def test_what_is_wrong_with_the_price_of_the_cheapest_of_all_is_said(against, says):
+    scenario, answer = answered(gpu="h100", num_gpus="8,64")
+    found = replace(answer.recommendation, cheapest=1, failed=("price",), gates=())
+    points = {**answer.points, "against": np.full(len(answer.plans), against, dtype=object)}
+    doubted = replace(answer, recommendation=found, points=points)
+    seen = answer.points["observed_at"][1]
+    assert says.format(seen) in recommended_sentence(scenario, doubted)

@@ -1,6 +1,7 @@
 """Random errors in core, and the share that tests catch, by module.
 
     python -m tests.mutations                      every planted error of planted.csv
+    python -m tests.mutations --name               and write there which test catches each
     python -m tests.mutations --random 200         200 random ones over all formulas
     python -m tests.mutations --random 40 --module spot,cost --seed 7
 
@@ -19,7 +20,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from tests.mutations.copies import ROOT, Copy, path_of, tests_of
-from tests.mutations.planted import PLANTED
+from tests.mutations.planted import PLANTED, write_names
 from tests.mutations.random_errors import Error, errors_of
 
 # Tables of facts, readers of foreign text and records hold no formulas.
@@ -54,6 +55,7 @@ def files_of(module: str) -> tuple[str, ...]:
 def main() -> None:
     """Plant, test, and say what was caught."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--name", action="store_true", help="write which tests catch planted ones")
     parser.add_argument("--random", type=int, default=0, metavar="N")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--module", default="", help="of these modules of core only: a,b")
@@ -62,16 +64,24 @@ def main() -> None:
         if given.random:
             _random(copy, given.random, given.seed, [m for m in given.module.split(",") if m])
         else:
-            _planted(copy)
+            names = _planted(copy)
+            if given.name:
+                write_names(names)
 
 
-def _planted(copy: Copy) -> None:
+def _planted(copy: Copy) -> list[str]:
+    """The first test that fails for each planted error; '' where none does."""
+    names = []
     for error in PLANTED:
         text = copy.source(error.module).read_text(encoding="utf-8")
-        caught, _ = copy.caught(
+        caught, said = copy.caught(
             error.module, text.replace(error.original, error.planted), error.files
         )
-        print(f"{'caught  ' if caught else 'SURVIVES'} {error.module}: {error.kind}", flush=True)
+        failed = re.search(r"^FAILED (tests/\S+?::[\w:]+)", said, re.MULTILINE)
+        names.append(failed[1] if failed else "")
+        print(f"{'caught  ' if caught else 'SURVIVES'} {error.module}: {error.kind}: {names[-1]}",
+              flush=True)  # fmt: skip
+    return names
 
 
 def _random(copy: Copy, count: int, seed: int, modules: list[str]) -> None:

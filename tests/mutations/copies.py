@@ -39,6 +39,7 @@ class Copy:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._jobs = 0
         left_out = shutil.ignore_patterns("__pycache__", "*.pyc", ".*")
         for name in COPIED:
             shutil.copytree(ROOT / name, folder / name, ignore=left_out)
@@ -64,8 +65,8 @@ class Copy:
         return self.folder / path_of(module)
 
     def caught(self, module: str, text: str, files: tuple[str, ...]) -> tuple[bool, str]:
-        """Whether a test of these files fails where the module has this text, and the end of what
-        pytest says. Only a failed test counts: not a file that cannot be imported."""
+        """Whether a test of these files fails where the module has this text, and what pytest says.
+        Only a failed test counts: not a file that cannot be imported."""
         path = self.source(module)
         before = path.read_text(encoding="utf-8")
         self._write(path, text)
@@ -75,15 +76,18 @@ class Copy:
             self._write(path, before)
         if status == -signal.SIGALRM:
             return True, f"the tests did not end within {MOST_S} seconds"
-        return status == 1 and " failed" in said, said[-1500:]
+        return status == 1 and " failed" in said, said
 
     def run(self, files: tuple[str, ...]) -> tuple[int, str]:
         """Exit status and output of pytest in the copy."""
         output = self.folder / "output.txt"
         job = {"files": files, "marks": QUIET, "output": str(output), "most_s": MOST_S}
-        print(json.dumps(job), file=self._tester.stdin, flush=True)
-        status = int(self._tester.stdout.readline())  # type: ignore[union-attr]
-        return status, output.read_text(encoding="utf-8", errors="replace")
+        self._jobs += 1
+        print(json.dumps({"job": self._jobs, **job}), file=self._tester.stdin, flush=True)
+        # A caller that was interrupted has left the answer to its own job behind.
+        answers = map(json.loads, iter(self._tester.stdout.readline, ""))  # type: ignore[union-attr]
+        status = next(a["status"] for a in answers if a["job"] == self._jobs)
+        return int(status), output.read_text(encoding="utf-8", errors="replace")
 
     @staticmethod
     def _write(path: Path, text: str) -> None:

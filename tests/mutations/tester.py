@@ -1,6 +1,7 @@
 """The process that tests a copy: it reads jobs, one JSON object a line, and forks for each.
 
-It imports nothing of ours, so that every child imports what its copy holds at that time.
+What the tests take from others is imported once. A child lets go of all that is ours, and imports
+what its copy holds at that time.
 """
 
 from __future__ import annotations
@@ -9,23 +10,30 @@ import json
 import os
 import signal
 import sys
+from importlib import import_module
 
 import hypothesis.extra.numpy  # noqa: F401
 import numpy  # noqa: F401
 import pydantic  # noqa: F401
 import pytest
 
+import tests.conftest
+
 OURS = ("app", "core", "hardware", "pricing", "runners", "tests")
 
 
 def main() -> None:
     """Until there are no more jobs."""
+    for name in tests.conftest.pytest_plugins:
+        import_module(name)
     for line in sys.stdin:
+        job = json.loads(line)
         child = os.fork()
         if not child:
-            _test(json.loads(line))
+            _test(job)
         _, status = os.waitpid(child, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
+        answer = {"job": job["job"], "status": os.waitstatus_to_exitcode(status)}
+        print(json.dumps(answer), flush=True)
 
 
 def _test(job: dict[str, object]) -> None:

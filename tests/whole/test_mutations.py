@@ -31,7 +31,7 @@ def test_the_original_stands_there_once_and_the_error_is_python(error: Planted):
     text = (ROOT / path_of(error.module)).read_text(encoding="utf-8")
     assert text.count(error.original) == 1
     ast.parse(text.replace(error.original, error.planted))
-    assert error.files
+    assert error.caught_by.partition("::")[0] in error.files
 
 
 def test_random_errors_are_other_programs_of_the_same_shape():
@@ -64,9 +64,24 @@ def copy(tmp_path_factory):
 def test_a_planted_error_is_caught(error: Planted, copy):
     text = copy.source(error.module).read_text(encoding="utf-8")
     caught, said = copy.caught(
-        error.module, text.replace(error.original, error.planted), error.files
+        error.module, text.replace(error.original, error.planted), (error.caught_by,)
     )
-    assert caught, f"{error.planted!r} in {path_of(error.module)} survives its tests:\n{said}"
+    assert caught, (
+        f"{error.planted!r} in {path_of(error.module)} survives {error.caught_by}; does another test "
+        f"catch it (python -m tests.mutations --name)?\n{said[-1500:]}"
+    )
+
+
+@pytest.mark.slow
+def test_an_answer_that_nobody_waited_for_is_not_the_next_ones(copy, monkeypatch):
+    """As where the time limit of a test ends its wait."""
+    waited = copy._tester.stdout
+    monkeypatch.setattr(copy._tester, "stdout", None)
+    with pytest.raises(AttributeError):
+        copy.run(("tests/there_is_none.py",))
+    monkeypatch.setattr(copy._tester, "stdout", waited)
+    status, said = copy.run(("tests/test_place.py",))
+    assert (status, " passed" in said) == (0, True)
 
 
 @pytest.mark.slow

@@ -21,9 +21,13 @@ fit             make fit: fit the fractions of hardware/efficiency.csv to the sh
                 from priors
 fit_columns     measured runs as columns for a fit: inputs, measurements, and the groups for
                 cross-validation
+fit_intervals   the widths of the intervals, fitted to forecasts of runs that the fit had
+                left out
 fit_kernels     kernels measured alone, as extra rows in the fit of throughput
+fit_left_out    forecasts of shipped runs by fits that left them out
 fit_report      accuracy of a fit on held-out rows, with every ingredient of the model and
                 without each
+fit_values      the fitted values of one kind, throughput or memory, from the priors of a table
 own_runs        uploaded runs: read with size limits, forecast, and scored like the shipped
                 runs
 page            the Accuracy page: forecasts compared with published runs and with runs that

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from app.accuracy.fit import NEW_SOURCE, Outcome
 from app.accuracy.fit_columns import Numbers, folds
+from app.accuracy.fit_left_out import NEW_SOURCE, Outcome
 from app.accuracy.predict import traits_of
 from app.accuracy.section_scores import Texts, joined
 from core.evidence.accuracy import Accuracy, scored

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from app.accuracy.choices import regrets
 from app.accuracy.closeness import closeness
-from app.accuracy.fit import Outcome, Result, refit
+from app.accuracy.fit import Result, refit
 from app.accuracy.fit_columns import Sample, samples
+from app.accuracy.fit_left_out import Outcome
 from app.accuracy.predict import circumstances_of
 from app.document.blocks import Section
 from app.document.table import Table, plain

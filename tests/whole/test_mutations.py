@@ -67,8 +67,8 @@ def test_a_planted_error_is_caught(error: Planted, copy):
         error.module, text.replace(error.original, error.planted), (error.caught_by,)
     )
     assert caught, (
-        f"{error.planted!r} in {path_of(error.module)} survives {error.caught_by}; does another test "
-        f"catch it (python -m tests.mutations --name)?\n{said[-1500:]}"
+        f"{error.planted!r} in {path_of(error.module)} survives {error.caught_by}; does another "
+        f"test catch it (python -m tests.mutations --name)?\n{said[-1500:]}"
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 from app.accuracy import fit_columns
 from app.accuracy.choices import GROUPINGS, parts, regrets, regrets_of
 from app.accuracy.closeness import closeness
-from app.accuracy.fit import Outcome
+from app.accuracy.fit_left_out import Outcome
 from app.accuracy.validate import validate
 from core.evidence.fitting import Fit
 from core.time.software import decimal_year

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.accuracy import fit as accuracy_fit
-from app.accuracy import fit_columns, fit_kernels
+from app.accuracy import fit_columns, fit_intervals, fit_kernels, fit_left_out, fit_values
 from app.accuracy.fit_columns import folds, samples
 from app.accuracy.predict import circumstances_of, predict
 from core.evidence import uncertainty
@@ -31,13 +31,13 @@ TODAY = dt.date(2026, 11, 21)
 TABLE = read_entries()
 KIND = pytest.mark.parametrize("kind", ["memory", "throughput"])
 # Key of a fold and how many there are.
-SPLITS = (("group", accuracy_fit.GROUPED), ("publication", accuracy_fit.NEW_SOURCE))
+SPLITS = (("group", fit_left_out.GROUPED), ("publication", fit_left_out.NEW_SOURCE))
 PRINTED = ("tokens_per_s_per_gpu", "peak_mem_gib", "value", "model_tflops_per_gpu", "mfu_printed")
 
 
 @pytest.fixture(scope="module")
 def priors():
-    return [accuracy_fit.at_prior(e) for e in TABLE]
+    return [fit_values.at_prior(e) for e in TABLE]
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +49,12 @@ def of(priors):
 @pytest.fixture(scope="module")
 def fit_of(of, priors):
     """The fit to all rows of each kind."""
-    return {kind: accuracy_fit._fit(sample, priors, kind) for kind, sample in of.items()}
+    return {kind: fit_values.fit_of(sample, priors, kind) for kind, sample in of.items()}
 
 
 def table_of(entries, kind, sample, found):
     """What the fit would write."""
-    return profiles(accuracy_fit._with(entries, kind, sample, found, TODAY))
+    return profiles(fit_values.with_values(entries, kind, sample, found, TODAY))
 
 
 @pytest.fixture(scope="module")
@@ -95,8 +95,8 @@ class TestFolds:
 
     def test_the_fold_of_a_key_depends_on_nothing_else(self, of):
         keys = of["throughput"].publication
-        alone = [int(folds(np.array([k]), accuracy_fit.NEW_SOURCE)[0]) for k in keys[:50]]
-        assert alone == folds(keys, accuracy_fit.NEW_SOURCE)[:50].tolist()
+        alone = [int(folds(np.array([k]), fit_left_out.NEW_SOURCE)[0]) for k in keys[:50]]
+        assert alone == folds(keys, fit_left_out.NEW_SOURCE)[:50].tolist()
 
     def test_a_publication_is_all_versions_of_a_repository(self, of):
         sample = of["throughput"]
@@ -160,7 +160,7 @@ class TestBlindness:
         noise = np.random.default_rng(seed).normal(0, 2, len(fold))
         scrambled = replace(sample, log_measured=np.where(fold, noise, sample.log_measured))
         here, there = (
-            accuracy_fit._fit(s, priors, kind, left_out=fold) for s in (sample, scrambled)
+            fit_values.fit_of(s, priors, kind, left_out=fold) for s in (sample, scrambled)
         )
         assert here.value.tolist() == there.value.tolist()
         assert here.sigma.tolist() == there.sigma.tolist()
@@ -168,7 +168,7 @@ class TestBlindness:
     @KIND
     def test_and_a_fit_with_it_does(self, of, priors, fit_of, kind):
         slower = replace(of[kind], log_measured=of[kind].log_measured - 0.3)
-        found = accuracy_fit._fit(slower, priors, kind)
+        found = fit_values.fit_of(slower, priors, kind)
         assert found.value.tolist() != fit_of[kind].value.tolist()
 
     @KIND
@@ -176,8 +176,8 @@ class TestBlindness:
         """Every fitted value of the table moved within its bounds: the same result."""
         moved = [replace(e, value=0.5 * (e.low + e.high)) if e.fits == kind else e for e in TABLE]
         assert [e.value for e in moved] != [e.value for e in TABLE]
-        again = [accuracy_fit.at_prior(e) for e in moved]
-        found = accuracy_fit._fit(of[kind], again, kind)
+        again = [fit_values.at_prior(e) for e in moved]
+        found = fit_values.fit_of(of[kind], again, kind)
         assert found.value.tolist() == fit_of[kind].value.tolist()
 
 
@@ -187,9 +187,9 @@ class TestWhatIsWritten:
         """The fit moves columns of values, a forecast reads profiles by stack: one and the same,
         also for stacks whose value the table sets and does not fit. What a row says of its own
         weights and memory stands."""
-        sample, parameters = of[kind], accuracy_fit._parameters(priors, kind)
+        sample, parameters = of[kind], fit_values.parameters_of(priors, kind)
         found = fit_of[kind]
-        fitted = fit_columns.model(sample, priors, parameters, accuracy_fit.KINDS[kind])(
+        fitted = fit_columns.model(sample, priors, parameters, fit_values.KINDS[kind])(
             found.value[None]
         )
         written = table_of(priors, kind, sample, found)
@@ -203,16 +203,16 @@ class TestWhatIsWritten:
                 q: np.array([getattr(r, q) for r in rows]) for q in {e.quantity for e in parameters}
             },
         )
-        forecast = accuracy_fit.KINDS[kind](replace(sample.columns, efficiency=eff))
+        forecast = fit_values.KINDS[kind](replace(sample.columns, efficiency=eff))
         assert np.log(forecast) == pytest.approx(fitted[0], abs=1e-9)
 
     def test_a_single_stack_differs_from_its_family(self, of, priors):
         """A difference of a stack is added to what its family has, in the fit and in the table."""
         family = next(e for e in priors if (e.stack, e.quantity) == ("torch", "matmul"))
         entries = [*priors, replace(family, stack="torchtitan")]
-        sample, parameters = of["throughput"], accuracy_fit._parameters(entries, "throughput")
+        sample, parameters = of["throughput"], fit_values.parameters_of(entries, "throughput")
         assert "torchtitan" in sample.stack
-        found = accuracy_fit._fit(sample, entries, "throughput")
+        found = fit_values.fit_of(sample, entries, "throughput")
         value = dict(
             zip(
                 ((e.stack, e.quantity) for e in parameters),
@@ -231,7 +231,7 @@ class TestWhatIsWritten:
     ):
         found = fit_of[kind]
         for old, new in zip(
-            priors, accuracy_fit._with(priors, kind, of[kind], found, TODAY), strict=True
+            priors, fit_values.with_values(priors, kind, of[kind], found, TODAY), strict=True
         ):
             if old.fits != kind:
                 assert new == old
@@ -246,10 +246,10 @@ class TestWhatIsWritten:
     @KIND
     def test_a_fit_is_better_than_its_priors(self, of, priors, fit_of, kind):
         sample = of[kind]
-        before = np.log(accuracy_fit.KINDS[kind](sample.columns)) - sample.log_measured
+        before = np.log(fit_values.KINDS[kind](sample.columns)) - sample.log_measured
         found = fit_of[kind]
         model = fit_columns.model(
-            sample, priors, accuracy_fit._parameters(priors, kind), accuracy_fit.KINDS[kind]
+            sample, priors, fit_values.parameters_of(priors, kind), fit_values.KINDS[kind]
         )
         after = model(found.value[None])[0] - sample.log_measured
         for how in (np.abs, np.square):
@@ -260,8 +260,8 @@ class TestWhatIsWritten:
 
 @KIND
 def test_a_parameter_moves_no_row_but_those_that_it_is_said_to_act_on(of, priors, kind):
-    sample, parameters = of[kind], accuracy_fit._parameters(priors, kind)
-    of_values = fit_columns.model(sample, priors, parameters, accuracy_fit.KINDS[kind])
+    sample, parameters = of[kind], fit_values.parameters_of(priors, kind)
+    of_values = fit_columns.model(sample, priors, parameters, fit_values.KINDS[kind])
     given = fit_columns.priors(parameters)
     trials = given.value + np.diag(np.where(given.value < given.high, 1, -1) * 0.1 * given.sigma)
     moved = of_values(trials) != of_values(given.value[None])
@@ -276,7 +276,7 @@ def test_the_memory_rows_alone_are_those_of_both_samples(of, priors):
     for name in ("log_measured", "weight", "family", "publication", "group", "stack", "newest"):
         assert getattr(alone, name).tolist() == getattr(beside, name).tolist(), name
     assert alone.rows.tolist() == beside.rows.tolist()
-    bytes_of = accuracy_fit.KINDS["memory"]
+    bytes_of = fit_values.KINDS["memory"]
     assert bytes_of(alone.columns).tolist() == bytes_of(beside.columns).tolist()
 
 
@@ -288,11 +288,11 @@ def test_repeats_of_one_configuration_weigh_one(of):
 
 def test_many_rows_of_one_publication_weigh_less_than_as_many_of_several(of):
     sample = of["throughput"]
-    weight = sample.weight * accuracy_fit._publication_weight(sample, 0.25)
+    weight = sample.weight * fit_intervals.publication_weight(sample, 0.25)
     for name in np.unique(sample.publication):
         mine = sample.publication == name
         assert weight[mine].sum() == pytest.approx(sample.weight[mine].sum() ** 0.75)
-    assert np.all(accuracy_fit._publication_weight(sample, 0.0) == 1)
+    assert np.all(fit_intervals.publication_weight(sample, 0.0) == 1)
 
 
 def test_kernels_measured_alone_weigh_little_beside_the_runs(of):
@@ -320,11 +320,11 @@ def test_a_fit_of_logits_leaves_those_alone_that_a_software_is_known_to_hold(of,
     """KempnerForge counts 8 bytes a logit by its habit, and so do losses of 16-bit logits, whatever
     the others are fitted to."""
     sample = of["memory"]
-    parameters = accuracy_fit._parameters(priors, "memory")
+    parameters = fit_values.parameters_of(priors, "memory")
     place = [(e.stack, e.quantity) for e in parameters].index((GENERIC, "held_logits_bytes"))
     trials = np.tile([e.prior or 0.0 for e in parameters], (2, 1))
     trials[1, place] += 4.0
-    few, many = fit_columns.model(sample, priors, parameters, accuracy_fit.KINDS["memory"])(trials)
+    few, many = fit_columns.model(sample, priors, parameters, fit_values.KINDS["memory"])(trials)
     known = np.asarray(sample.columns.work.logit_bytes) == 8
     assert known.sum() == 70
     assert np.all((few == many)[known])
@@ -336,11 +336,11 @@ def test_a_fit_of_recompute_leaves_the_share_of_layers_that_a_row_prints(of, pri
     sample = of["throughput"]
     share = np.asarray(sample.columns.work.recomputed_layers)
     assert {5 / 48, 21 / 80, 1 / 2, 50 / 80, 1.0} < set(share)
-    parameters = accuracy_fit._parameters(priors, "throughput")
+    parameters = fit_values.parameters_of(priors, "throughput")
     place = [(e.stack, e.quantity) for e in parameters].index((GENERIC, "full_recompute"))
     trials = np.tile([e.prior or 0.0 for e in parameters], (2, 1))
     trials[1, place] = 0.5
-    some, more = fit_columns.model(sample, priors, parameters, accuracy_fit.KINDS["throughput"])(
+    some, more = fit_columns.model(sample, priors, parameters, fit_values.KINDS["throughput"])(
         trials
     )
     gained = more - some
@@ -382,7 +382,7 @@ def result():
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1500)
+@pytest.mark.timeout(3000)
 class TestTheWholeFit:
     def test_the_shipped_table_is_what_the_fit_gives(self, result):
         """Nobody wrote a fitted value by hand; 2%: the last digits of solvers differ."""
@@ -402,9 +402,9 @@ class TestTheWholeFit:
                 "grouped", "new_source", "new_stack", "unknown_stack", "new_accelerator", "newest"
             )
         ])  # fmt: skip
-        monkeypatch.setattr(accuracy_fit, "_unseen", lambda *_, **__: next(left_out))
+        monkeypatch.setattr(fit_left_out, "_unseen", lambda *_, **__: next(left_out))
         moved = [
-            replace(e, value=0.5 * (e.low + e.high)) if e.fits in accuracy_fit.KINDS else e
+            replace(e, value=0.5 * (e.low + e.high)) if e.fits in fit_values.KINDS else e
             for e in TABLE
         ]
         again = accuracy_fit.refit(moved, TODAY)

@@ -25,6 +25,7 @@ from hardware.efficiency import GENERIC
 from hardware.stack_support import support_of
 
 WORTH_SAYING = 1.5  # times as fast, from which software without a launch file is named
+LIKELY = 0.5  # chance to be on time from which a plan does not miss the deadline, but may
 MOST_COUNTS = 64  # counts tried below the smallest one known to fit
 SAME_OFFER = ("accelerator", "provider", "instance_type", "region", "purchase")
 
@@ -64,11 +65,24 @@ def picks_of(scenario: Scenario, answer: Answer) -> tuple[Pick, ...]:
         best = _first(points, search_alternatives.best_of_cluster, is_cluster=mine)
         found.append(("fixed_cluster", None, what, best))
     return tuple(
-        Pick(question=question, limit=limit, point=point, sentence=f"{what}: {described(point)}.")
+        Pick(question=question, limit=limit, point=point,
+             sentence=f"{what}: {described(point)}{_outside(point)}.")
         for question, limit, what, row in found
         if row is not None
         for point in [{name: column[row] for name, column in points.items()}]
-    )
+    )  # fmt: skip
+
+
+def _outside(point: Mapping[str, Any]) -> str:
+    """Which limits of the scenario a plan does not keep: a count that fits may be too slow."""
+    missed = []
+    if not point["meets_deadline"]:
+        unsure = float(point["chance_on_time"]) >= LIKELY
+        missed.append("is less sure of the deadline than asked" if unsure
+                      else "misses the deadline")  # fmt: skip
+    if not point["meets_budget"] and not np.isnan(point["expected_usd"]):
+        missed.append("is over the budget")
+    return f", which {' and '.join(missed)}" if missed else ""
 
 
 def _smallest_count(points: Mapping[str, Any]) -> int | None:

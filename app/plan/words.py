@@ -14,7 +14,7 @@ import numpy as np
 from app.document import format as fmt
 from app.document import vocabulary
 from app.document.vocabulary import COMMITMENTS, NO_OFFER, NO_PLAN, machine, purchase
-from app.forecast.alternatives import picks_of, smaller_count
+from app.forecast.alternatives import LIKELY, picks_of, smaller_count
 from app.forecast.standing import OF_THE_PRICE, price_in_doubt
 from app.forecast.training import tokens_of
 from app.forecast.with_failures import WithFailures
@@ -26,7 +26,6 @@ from pricing.book.offers import is_booked
 from pricing.offers import UNVERIFIED_INTERCONNECT
 
 OLD_DAYS = 7  # days from which the age of a price is shown
-LIKELY = 0.5  # chance to be on time from which a plan does not miss the deadline, but may
 LIKELY_OOM = 0.1  # probability from which a plan is marked as likely to run out of memory
 
 

@@ -87,6 +87,31 @@ def test_the_picks_of_an_answer_are_plans_of_it():
     assert found["fastest"].limit == 100e3
 
 
+@pytest.mark.parametrize(
+    ("days", "usd", "says"),
+    [
+        (None, None, ""),
+        (14, None, ", which misses the deadline"),
+        (None, 1000, ", which is over the budget"),
+        (14, 1000, ", which misses the deadline and is over the budget"),
+    ],
+)
+def test_a_pick_says_which_limits_it_does_not_keep(days, usd, says):
+    scenario, answer = answered(gpu="h100", num_gpus="8,64", deadline_days=days, budget_usd=usd)
+    (first, *_) = said.picks_of(scenario, answer)
+    assert (first.question, first.point["num_gpus"]) == ("smallest_count", 8)
+    assert first.sentence.endswith(f" days{says}.")
+
+
+def test_a_chance_above_one_half_is_less_sure_than_asked_and_not_a_miss():
+    scenario, answer = answered(
+        gpu="h100", num_gpus="8", deadline_days=17, deadline_confidence=0.99
+    )
+    (first, *_) = said.picks_of(scenario, answer)
+    assert 0.5 < first.point["chance_on_time"] < 0.99
+    assert first.sentence.endswith(", which is less sure of the deadline than asked.")
+
+
 def test_a_plan_that_something_speaks_against_is_picked_only_if_no_other_is_left():
     fields = {"gpu": "h100", "num_gpus": "8,16", "prices": "418dd4911f7e"}
     scenario, answer = answered(**fields)

@@ -320,6 +320,16 @@ def _file_sentence(e: OSError) -> str:
     return f"Cannot use {name}: {(e.strerror or str(e)).lower()}."
 
 
+def _usage_sentence(e: typer.TyperException) -> str:
+    """What is wrong with the arguments; of those that no option takes, where they may belong."""
+    written, context = getattr(e, "format_message", None), getattr(e, "ctx", None)
+    said = str(written() if callable(written) else e)
+    if context is None or "unexpected extra argument" not in said:
+        return said
+    link = ", and --link takes a link" if "=" in said else ""
+    return f"{said}: `{context.command_path} --help` lists what it takes{link}."
+
+
 def _run(arguments: Sequence[str] | None) -> int:
     """Run one command; a user's mistake becomes a sentence and an exit status."""
     if VARIABLE in os.environ:
@@ -334,8 +344,7 @@ def _run(arguments: Sequence[str] | None) -> int:
             raise
         return _fail(str(sentence))
     except typer.TyperException as e:  # an unknown option, a missing value
-        written = getattr(e, "format_message", None)
-        return _fail(str(written() if callable(written) else e))
+        return _fail(_usage_sentence(e))
     except BrokenPipeError:
         # The reader has gone (`runcast ... | head`): print nothing more, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

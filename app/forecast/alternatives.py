@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from app.forecast.choice import choice_of
 from app.forecast.machines import Machine
 from app.forecast.search import job_of, searched
 from app.forecast.stack_limits import asked_of, variants_of
+from app.forecast.standing import set_aside
 from app.scenario.model import model_of
 from core.scenario import Scenario
 from core.scenario.types import AUTO
@@ -47,22 +49,23 @@ def picks_of(scenario: Scenario, answer: Answer) -> tuple[Pick, ...]:
     if not answer.num_plans:
         return ()
     deadline, budget = scenario.deadline_days, scenario.budget_usd
+    first = partial(_first, answer)
     found = [
         ("smallest_count", None, "Fewest GPUs of those tried",
-         _smallest_count(points)),
+         _smallest_count(answer)),
         ("fastest", budget,
          "Fastest" if budget is None else f"Fastest within {fmt.usd(budget)}",
-         _first(points, search_alternatives.fastest, budget_usd=budget)),
+         first(search_alternatives.fastest, budget_usd=budget)),
         ("cheapest", deadline,
          "Cheapest" if deadline is None else f"Cheapest within {fmt.days(deadline * 24)}",
-         _first(points, search_alternatives.cheapest, on_time=points["meets_deadline"])),
+         first(search_alternatives.cheapest, on_time=points["meets_deadline"])),
     ]  # fmt: skip
     if len(scenario.gpu) == len(scenario.num_gpus) == 1:
         mine = (points["accelerator"] == scenario.gpu[0]) & (
             points["num_gpus"] == scenario.num_gpus[0]
         )
         what = f"Best use of {fmt.count(scenario.num_gpus[0])} x {scenario.gpu[0]}"
-        best = _first(points, search_alternatives.best_of_cluster, is_cluster=mine)
+        best = first(search_alternatives.best_of_cluster, is_cluster=mine)
         found.append(("fixed_cluster", None, what, best))
     return tuple(
         Pick(question=question, limit=limit, point=point,
@@ -85,15 +88,16 @@ def _outside(point: Mapping[str, Any]) -> str:
     return f", which {' and '.join(missed)}" if missed else ""
 
 
-def _smallest_count(points: Mapping[str, Any]) -> int | None:
-    return _first(points, search_alternatives.smallest_count, num_gpus=points["num_gpus"])
+def _smallest_count(answer: Answer) -> int | None:
+    return _first(answer, search_alternatives.smallest_count, num_gpus=answer.points["num_gpus"])
 
 
-def _first(points: Mapping[str, Any], choose: Callable[..., int | None], **more: Any) -> int | None:
-    """The row that is chosen among the priced plans that nothing speaks against, else among the
-    priced ones, else among all."""
+def _first(answer: Answer, choose: Callable[..., int | None], **more: Any) -> int | None:
+    """The row that is chosen among the priced plans that no more speaks against than against the
+    recommended one, else among the priced ones, else among all."""
+    points = answer.points
     columns = {"usd": points["expected_usd"], "hours": points["expected_hours"], **more}
-    stands, priced = ~points["in_doubt"], ~np.isnan(points["usd"])
+    stands, priced = ~set_aside(answer), ~np.isnan(points["usd"])
     for kept in (stands & priced, priced, stands, np.ones_like(stands)):
         rows = np.flatnonzero(kept)
         some = {n: c[rows] if isinstance(c, np.ndarray) else c for n, c in columns.items()}
@@ -155,7 +159,7 @@ def smaller_count(scenario: Scenario, answer: Answer) -> int | None:
     """The fewest GPUs, in whole instances, on which the machine of the smallest pick still fits.
     None if no count below those of the answer fits. The counts need not be powers of two."""
     asked = answer.num_plans and not scenario.num_gpus
-    row = _smallest_count(answer.points) if asked else None
+    row = _smallest_count(answer) if asked else None
     if row is None:
         return None
     point = {name: column[row] for name, column in answer.points.items()}

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from app.forecast.rows.row import Row
 from core.scenario import Scenario
 from core.search import recommended
+from core.search.plan import Answer
 from pricing.book.offers import is_booked
 from pricing.offers import QUALITIES, age_days
 from pricing.price_life import life_days, weak_mark
@@ -27,6 +28,16 @@ def price_in_doubt(points: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
     texts = list(points.get("against", ()))
     doubted = {text for text in set(texts) if OF_THE_PRICE & set(text.split())}
     return np.array([text in doubted for text in texts], dtype=bool)
+
+
+def set_aside(answer: Answer) -> NDArray[np.bool_]:
+    """Which rows of an answer's points something speaks against that does not speak against the
+    recommended plan, too: where it stands on an old price itself, others on old prices are no
+    worse."""
+    shared = set(answer.plans[0].against) if answer.plans else set()
+    texts = list(answer.points["against"])
+    worse = {text for text in set(texts) if set(text.split()) - shared}
+    return np.array([text in worse for text in texts], dtype=bool)
 
 
 def gates(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from app.document import format as fmt
+from app.forecast.standing import set_aside
 from app.plan.document import NO_PRICE, cost_range, machine_of, peak_bytes, time_range
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan
@@ -38,8 +39,9 @@ class Point:
 
 
 def _extreme(answer: Answer, column: str) -> Plan | Point | None:
-    """The plan with the least cost, or the least time within the budget, of those that nothing
-    speaks against, else of all; in full if it is listed, else as its chart point."""
+    """The plan with the least cost, or the least time within the budget, of those that no more
+    speaks against than against the recommended one, else of all; in full if it is listed, else as
+    its chart point."""
     if column not in answer.points:
         return None
     values = np.asarray(answer.points[column], dtype=float)
@@ -48,7 +50,7 @@ def _extreme(answer: Answer, column: str) -> Plan | Point | None:
     dear = np.isnan(usd)
     if column == "expected_hours":
         dear |= ~points["meets_budget"]
-    for without in (dear, points["in_doubt"]):
+    for without in (dear, set_aside(answer)):
         values = standing(values, in_doubt=np.asarray(without, dtype=bool))
     if not np.isfinite(values).any():
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from dataclasses import replace
 
@@ -10,14 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.document import format as fmt
 from app.forecast import alternatives as said
 from app.forecast import answer as forecast_answer
 from app.forecast import resolve
+from app.plan import cards
 from app.plan.decided import recommended_sentence
 from core.scenario import Scenario
 from core.search import alternatives as search_alternatives
 
 NAN = float("nan")
+TODAY = dt.date(2026, 11, 9)
 ROWS = st.lists(
     st.tuples(
         st.integers(1, 6), st.one_of(st.integers(1, 6).map(float), st.just(NAN)),
@@ -122,6 +126,27 @@ def test_a_plan_that_something_speaks_against_is_picked_only_if_no_other_is_left
     alone, only = answered(**fields, cloud="coreweave")
     assert only.points["in_doubt"].all()
     assert len(said.picks_of(alone, only)) == len(picks)
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_doubted"),
+    [
+        ({"model": "mixtral-8x7b", "num_tokens": "1T", "gpu": "H200-141GB-SXM,B200-180GB",
+          "deadline_days": 60, "budget_usd": 240_000}, True),
+        ({"gpu": "h100", "num_gpus": "8,64", "purchase": "spot"}, True),
+        ({"gpu": "h100,b200", "deadline_days": 60, "budget_usd": "100k"}, False),
+    ],
+)  # fmt: skip
+def test_no_pick_is_worse_than_the_recommended_plan_at_what_it_is_picked_for(fields, is_doubted):
+    scenario, answer = answered(**fields)
+    best = answer.plans[0]
+    assert bool(best.against) is is_doubted
+    found = {p.question: p.point for p in said.picks_of(scenario, answer)}
+    assert found["fastest"]["expected_hours"] <= best.expected_hours
+    assert found["cheapest"]["expected_usd"] <= best.expected_usd
+    shown = {h.label: h for h in cards.headlines(scenario, answer, best, TODAY)}
+    money = "Fastest for your money" if scenario.budget_usd else "Fastest"
+    assert fmt.days(float(found["fastest"]["expected_hours"])) == shown[money].value
 
 
 def test_of_a_cluster_that_is_given_the_best_use_is_told():

@@ -307,7 +307,7 @@ def test_plans_on_prices_in_doubt_are_hollow_named_and_no_headline(theme):
     _, cheapest, fastest, _ = cards.headlines(Scenario(), found, plan(), TODAY)
     assert cheapest.value == "$1.01k"
     assert "49 x GPU0" in fastest.lines[0]
-    every = {**some, "in_doubt": np.ones(50, dtype=bool)}
+    every = {**some, "against": np.full(50, "old_price", dtype=object)}
     assert (
         cards.headlines(Scenario(), answer(plan(), points=every), plan(), TODAY)[1].value == "$1k"
     )

@@ -171,6 +171,7 @@ def _plan(plan: Plan) -> dict[str, Json]:
         "usd_p10": number(usd.p10) if usd else None,
         "usd_p90": number(usd.p90) if usd else None,
         "usd_per_gpu_hour": number(plan.usd_per_gpu_hour),
+        "term_usd": number(plan.term_usd),
         **total_json(plan),
         "chosen_correction": _chosen(plan),
         "price": {

@@ -73,7 +73,7 @@ def answer_sentence(
         claim = f"{fmt.usd(usd.expected, digits=3)} expected ({spread}), {time}"
     late = "".join(f", {text}" for text in late_text(plan))
     misses = "".join(f"; {m}" for m in (*missed(scenario, plan), *against(plan)))
-    priced = "".join(f"; {text}" for text in _price(scenario, plan, today))
+    priced = "".join(f"; {text}" for text in (*_price(scenario, plan, today), *_term(plan)))
     known = f"calibrated ({plan.calibration})" if plan.calibration else "uncalibrated"
     file = ", no launch file" if plan.no_launch else ""
     return f"{job}: {claim}{late}{misses}{priced}; stack {plan.stack}{file}, {known}."
@@ -98,6 +98,15 @@ def _price(scenario: Scenario, plan: Plan, today: dt.date | None) -> tuple[str, 
     limited = scenario.deadline_days is not None or scenario.budget_usd is not None
     where = " within the limits" if limited and plan.meets_deadline and plan.meets_budget else ""
     return (f"{seen}, {faults}: no plan{where} stands on a better one",)
+
+
+def _term(plan: Plan) -> tuple[str, ...]:
+    """What a reservation costs in all: a run is counted its hours of it."""
+    if (usd := plan.term_usd) is None:
+        return ()
+    return (
+        f"its share of {fmt.usd_short(usd)} for {COMMITMENTS[plan.offer.purchase]}, paid whole",
+    )
 
 
 def missed(scenario: Scenario, plan: Plan) -> tuple[str, ...]:
@@ -277,6 +286,11 @@ def reservation_sentence(plan: Plan) -> str:
     return f"{offer.provider} {sells} {kind} ({basis}): ask for a reservation."
 
 
+def _commitment(plan: Plan) -> str:
+    usd = "" if plan.term_usd is None else f", {fmt.usd_short(plan.term_usd)}"
+    return f"{COMMITMENTS.get(plan.offer.purchase)}{usd}"
+
+
 def badges(plan: Plan, today: dt.date) -> tuple[str, ...]:
     """Short notes on the uncertainties of one plan, the most serious first."""
     offer = plan.offer
@@ -296,7 +310,7 @@ def badges(plan: Plan, today: dt.date) -> tuple[str, ...]:
         "spot: can be interrupted": offer.purchase == "spot",
         offer.source: is_booked(offer),
         f"not recommended: {vocabulary.not_recommended(plan.against)}": bool(plan.against),
-        f"needs a commitment of {COMMITMENTS.get(offer.purchase)}": offer.purchase in COMMITMENTS,
+        f"needs a commitment of {_commitment(plan)}": offer.purchase in COMMITMENTS,
         "low quality price": is_listed and offer.quality == "low",
         f"price {fmt.age(offer.observed_at, today)}": (
             is_listed and (age is None or abs(age) > OLD_DAYS)

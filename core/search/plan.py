@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from core.machine.offer import Offer
 from core.money.cost import billed_hours
+from core.money.purchase import TERM_HOURS, whole_terms_usd
 from core.numeric import as_float
 
 
@@ -189,6 +190,19 @@ class Plan:
     def billed_hours(self) -> float:
         """Hours of each machine that are paid, at the median."""
         return self.billed(self.hours.p50)
+
+    @property
+    def term_usd(self) -> float | None:
+        """Dollars of the whole terms of a reservation, of which the run is counted its hours; None:
+        none is bought, or no price."""
+        term, price = TERM_HOURS.get(self.offer.purchase), self.offer.usd_per_hour
+        if term is None or price is None:
+            return None
+        return as_float(
+            whole_terms_usd(
+                run_hours=self.hours.p50, term_hours=term, usd_per_hour=self.num_nodes * price
+            )
+        )
 
     def billed(self, hours: float) -> float:
         """Hours that are paid if start-up and run take so long in all."""

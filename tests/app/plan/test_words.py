@@ -34,6 +34,21 @@ def test_a_priced_plan_is_one_sentence():
     )
 
 
+def test_a_share_of_a_reservation_is_said_with_what_the_whole_term_costs():
+    """8 instances of 8 GPUs at $30 an hour for 8,760 hours: $2.1M, however short the run."""
+    offer = made_up.offer(purchase="reserved_1y", usd_per_hour=30.0)
+    plan = made_up.plan(offer=offer)
+    assert plan.term_usd == 8 * 30 * 8760
+    assert "; its share of $2.1M for 1 year, paid whole; stack" in sentence(plan)
+    assert "needs a commitment of 1 year, $2.1M" in plan_words.badges(plan, TODAY)
+    assert made_up.plan().term_usd is None
+    unpriced = made_up.plan(
+        offer=made_up.offer(purchase="reserved_3y", usd_per_hour=None), usd=None
+    )
+    assert unpriced.term_usd is None
+    assert "needs a commitment of 3 years" in plan_words.badges(unpriced, TODAY)
+
+
 @pytest.mark.parametrize(
     ("offer", "against", "says"),
     [
@@ -145,7 +160,7 @@ def test_every_part_has_a_label_and_an_unknown_one_its_name():
         ({"observed_at": "2026-11-20", "purchase": "spot"}, ("spot: can be interrupted",)),
         (
             {"observed_at": "2026-11-20", "purchase": "reserved_3y"},
-            ("needs a commitment of 3 years",),
+            ("needs a commitment of 3 years, $11.6M",),
         ),
         ({"observed_at": "", "purchase": "owned", "quality": ""}, ()),
         (

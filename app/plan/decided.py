@@ -79,7 +79,9 @@ def _empty(scenario: Scenario, plan: Plan, gate: str) -> str:
         "deadline": f"No plan ends by the deadline with a chance of {sure}: this one with "
         f"{fmt.percent(chance)}.",
         "budget": f"No such plan is expected to cost at most {budget}: this one "
-        f"{fmt.usd(plan.expected_usd)}.",
+        f"{fmt.usd(plan.expected_usd)}."
+        if plan.expected_usd is not None
+        else f"Nothing can be held against the budget of {budget}.",
         "memory": "No such plan runs out of memory with a chance of at most 5%: this one with "
         f"{fmt.percent(plan.probability_oom)}.",
         "price": "No such plan stands on a price that is young and good enough: this one on "

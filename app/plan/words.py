@@ -121,7 +121,9 @@ def missed(scenario: Scenario, plan: Plan) -> tuple[str, ...]:
             else f"misses the deadline of {days}"
         )
     if scenario.budget_usd is not None and not plan.meets_budget:
-        out.append(f"over the budget of {fmt.usd(scenario.budget_usd)}")
+        budget = fmt.usd(scenario.budget_usd)
+        out.append(f"over the budget of {budget}" if plan.usd is not None
+                   else f"nothing to hold against the budget of {budget}")  # fmt: skip
     return tuple(out)
 
 
@@ -301,7 +303,7 @@ def badges(plan: Plan, today: dt.date) -> tuple[str, ...]:
             plan.probability_oom >= LIKELY_OOM
         ),
         "misses the deadline": not plan.meets_deadline,
-        "over budget": not plan.meets_budget,
+        "over budget": not plan.meets_budget and plan.usd is not None,
         **dict.fromkeys(against(plan), True),
         "no price": plan.usd is None,
         f"no launch file: {plan.no_launch}": bool(plan.no_launch),

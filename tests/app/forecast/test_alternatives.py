@@ -17,6 +17,7 @@ from app.forecast import answer as forecast_answer
 from app.forecast import resolve
 from app.plan import cards
 from app.plan.decided import recommended_sentence
+from app.plan.words import answer_sentence, badges
 from core.scenario import Scenario
 from core.search import alternatives as search_alternatives
 
@@ -210,6 +211,13 @@ def test_plans_without_a_price_are_recommended_for_their_time(rank_by):
     assert recommended_sentence(scenario, answer).startswith(
         "No price is known: the fastest of 2 that pass every gate."
     )
+    assert "budget" not in answer_sentence(scenario, answer)
+    asked, limited = answered(gpu="H800-80GB-SXM", num_gpus="8,64", rank_by=rank_by, budget_usd=5e5)
+    assert "; nothing to hold against the budget of $500,000; " in answer_sentence(asked, limited)
+    assert "Nothing can be held against the budget of $500,000." in recommended_sentence(
+        asked, limited
+    )
+    assert "over budget" not in badges(limited.plans[0], TODAY)
     # One that passes no gate less is chosen over it only if it is simpler.
     found = replace(answer.recommendation, base=1)
     nearly = replace(answer, recommendation=found)

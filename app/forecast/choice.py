@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -71,7 +71,7 @@ def choice_of(scenario: Scenario) -> Choice:
             elif not stack_limits.is_compared(variants, m.accelerator):
                 left_out[reason_at("stack", m.offer)] += 1
             else:
-                kept.append(m)
+                kept.append(_as_asked(m, scenario))
     if CUSTOM in wanted:
         kept.append(machines.custom_machine(scenario))
     if not wanted and not scenario.cloud:
@@ -82,6 +82,13 @@ def choice_of(scenario: Scenario) -> Choice:
     # A network given by the scenario wins over one measured elsewhere.
     known = tuple(machines.as_known(m, scenario) for m in measured)
     return Choice(machines=price_book.with_terms(scenario, known), left_out=left_out)
+
+
+def _as_asked(m: Machine, scenario: Scenario) -> Machine:
+    """A machine that nobody sells, bought in the first of the ways that are compared."""
+    if m.offer.purchase in scenario.purchase:
+        return m
+    return replace(m, offer=replace(m.offer, purchase=scenario.purchase[0]))
 
 
 def _is_too_small(m: Machine, scenario: Scenario) -> bool:

@@ -7,6 +7,7 @@ from math import log
 import pytest
 
 from app.forecast.answer import answer
+from app.forecast.choice import choice_of
 from app.forecast.resolve import resolve_strict
 from core.numeric import Z_90
 from core.scenario import Scenario
@@ -137,3 +138,14 @@ def _layout(plan):
     return {n: str(getattr(lay, n)) for n in ("tp", "pp", "cp", "micro_batch_size")} | {
         "sharding": lay.sharding, "recompute": lay.recompute,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("purchase", "bought"),
+    [("", "on_demand"), ("spot", "spot"), ("reserved_1y,spot", "reserved_1y"),
+     ("spot,on_demand", "on_demand")],
+)  # fmt: skip
+def test_what_nobody_sells_is_bought_as_asked(purchase, bought):
+    asked = {"gpu": "H800-80GB-SXM", **({"purchase": purchase} if purchase else {})}
+    (machine,) = choice_of(resolve_strict(Scenario.parse(asked))).machines
+    assert (machine.offer.purchase, machine.offer.usd_per_hour) == (bought, None)

@@ -10,9 +10,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 # Seconds of a file beside three others on two cores; rough. A file that is not named has less.
 SECONDS = {
+    "tests/app/accuracy/test_fit.py": 310,
     "tests/services/test_recipes_flags.py": 300,
     "tests/services/test_recipes_stacks.py": 260,
-    "tests/app/accuracy/test_fit.py": 310,
     "tests/browser/test_pages.py": 200,
     "tests/threats/test_markup.py": 200,
     "tests/browser/test_axe.py": 200,
@@ -20,12 +20,12 @@ SECONDS = {
     "tests/services/test_fresh_clone.py": 170,
     "tests/services/test_faults_kill.py": 160,
     "tests/services/test_refresh_end_to_end.py": 150,
-    "tests/whole/test_mutations.py": 90,
     "tests/browser/test_bad_input.py": 140,
     "tests/services/test_launch_ssh.py": 110,
     "tests/services/test_launch_slurm.py": 110,
     "tests/services/test_launch_ray.py": 100,
     "tests/services/test_recipes_launchers.py": 100,
+    "tests/whole/test_mutations.py": 90,
     "tests/services/test_faults_store.py": 90,
     "tests/browser/test_phone.py": 90,
     "tests/browser/test_options_page.py": 80,

@@ -63,14 +63,19 @@ def test_the_peak_is_reached_in_a_pass_or_in_the_step(job):
 
 @given(jobs())
 def test_no_part_is_negative_and_states_are_those_of_the_peak(job):
-    of_peak = peak_bytes(*job)
-    unborn = ("forward",) if np.all(makes_gradients_late(*job[:2])) else ()
-    for name, parts in phase_bytes(*job).items():
+    of_peak, found = peak_bytes(*job), phase_bytes(*job)
+    are_late = bool(np.all(makes_gradients_late(*job[:2])))
+    unborn = ("forward",) if are_late else ()
+    for name, parts in found.items():
         assert tuple(parts) == PARTS
         assert all(float(v) >= 0 for v in parts.values())
         for what in STATES:
+            whole = float(found["optimizer_step"][what])
             alive = what != "gradients" or name not in ("start", "checkpoint", *unborn)
-            assert float(parts[what]) == (float(of_peak[what]) if alive else 0.0)
+            assert float(parts[what]) == (whole if alive else 0.0)
+            # Of late gradients the peak counts what is above the fullest moment without them.
+            is_less = are_late and what == "gradients"
+            assert float(of_peak[what]) <= whole if is_less else float(of_peak[what]) == whole
 
 
 @given(jobs(), jobs())

@@ -154,8 +154,8 @@ def not_recommended(reasons: Iterable[str]) -> str:
 
 def price_faults(reasons: Iterable[str]) -> str:
     """What speaks against a plan's price: past its life and of low quality; '' if nothing does."""
-    said = [NOT_RECOMMENDED[r] for r in reasons if r in ("old_price", "weak_price")]
-    return " and ".join(text.removeprefix("price ") for text in said)
+    said = [NOT_RECOMMENDED.get(reason, "") for reason in reasons]
+    return " and ".join(t.removeprefix("price ") for t in said if t.startswith("price "))
 
 
 def _spaced(name: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from app.document import format as fmt
 from app.document import vocabulary
 from app.forecast.alternatives import described, spread_experts
+from app.forecast.standing import OLD
 from app.scenario.model import model_of
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan, Recommendation
@@ -112,7 +113,7 @@ def _passed_over(scenario: Scenario, answer: Answer, found: Recommendation) -> s
 
 def _doubted(observed_at: str, against: Sequence[str]) -> str:
     """A price of 2026-07-20, past its life; a price of low quality."""
-    seen = f" of {observed_at}," if "old_price" in against else ""
+    seen = f" of {observed_at}," if OLD in against else ""
     return f"a price{seen} {vocabulary.price_faults(against)}"
 
 

@@ -104,9 +104,8 @@ def _term(plan: Plan) -> tuple[str, ...]:
     """What a reservation costs in all: a run is counted its hours of it."""
     if (usd := plan.term_usd) is None:
         return ()
-    return (
-        f"its share of {fmt.usd_short(usd)} for {COMMITMENTS[plan.offer.purchase]}, paid whole",
-    )
+    term = COMMITMENTS[plan.offer.purchase]
+    return (f"its share of {fmt.usd_short(usd)}, paid in whole terms of {term}",)
 
 
 def missed(scenario: Scenario, plan: Plan) -> tuple[str, ...]:
@@ -143,9 +142,9 @@ def _median(plan: Plan) -> str:
     found = plan.total.hours
     if not found.p50 < found.expected < math.inf:
         return ""
-    mean = fmt.days(found.expected)
     return (
-        f"; median with every stop {fmt.days(found.p50)}, mean {mean}: speeds err more towards slow"
+        f"; median with every stop {fmt.days(found.p50)}, mean {fmt.days(found.expected)}: slow "
+        "runs lose more than fast ones gain"
     )
 
 

@@ -39,7 +39,9 @@ def test_a_share_of_a_reservation_is_said_with_what_the_whole_term_costs():
     offer = made_up.offer(purchase="reserved_1y", usd_per_hour=30.0)
     plan = made_up.plan(offer=offer)
     assert plan.term_usd == 8 * 30 * 8760
-    assert "; its share of $2.1M for 1 year, paid whole; stack" in sentence(plan)
+    assert "; its share of $2.1M, paid in whole terms of 1 year; stack" in sentence(plan)
+    long = replace(plan, wall_clock_hours=9000.0)  # begins a second year
+    assert long.term_usd == 2 * plan.term_usd
     assert "needs a commitment of 1 year, $2.1M" in plan_words.badges(plan, TODAY)
     assert made_up.plan().term_usd is None
     unpriced = made_up.plan(
@@ -254,8 +256,8 @@ def test_the_way_from_a_run_without_failures_to_the_mean_is_said():
     alone, median, mean = plan.hours.p50, plan.total.hours.p50, plan.expected_hours
     assert alone < median < mean
     assert said.endswith(
-        f"; median with every stop {fmt.days(median)}, mean {fmt.days(mean)}: speeds err more "
-        "towards slow"
+        f"; median with every stop {fmt.days(median)}, mean {fmt.days(mean)}: slow runs "
+        "lose more than fast ones gain"
     )
     certain = replace(plan, total=replace(plan.total, hours=Expected(
         expected=median, p10=median, p50=median, p90=median)))  # fmt: skip

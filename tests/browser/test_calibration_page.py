@@ -14,11 +14,10 @@ QUICK = f"v=1&model=llama3.1-8b&num_tokens=1e11&global_batch_size=256&gpu={H100}
 TRUE = {"matmul": 0.83, "attention": 0.9, "memory": 0.92, "elementwise": 1.3, "scale_up": 0.8}
 
 
-@pytest.fixture(scope="module")
-def base_url(tmp_path_factory):
-    """A server with a data folder of its own: what is uploaded here is nobody else's."""
-    folder = tmp_path_factory.mktemp("calibration")
-    with served(folder / "log", RUNCAST_DATA_DIR=str(folder / "data")) as server:
+@pytest.fixture
+def base_url(tmp_path):
+    """A server of the test's own: nothing is uploaded yet, in a second run of it, too."""
+    with served(tmp_path / "log", RUNCAST_DATA_DIR=str(tmp_path / "data")) as server:
         yield server.url
 
 

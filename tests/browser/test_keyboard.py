@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.browsing import FEW, TABS
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.browser
 
 MOST_STOPS = 200
 # What has the focus: its kind, its name as a screen reader says it, its place.

@@ -22,7 +22,6 @@ def phone(new_user):
     return make
 
 
-@pytest.mark.timeout(300)
 def test_every_page_fits_a_phone(phone, keep_picture):
     user = phone()
     user.open("/method" + FEW)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.browsing import FEW, connections, reconnect, served
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.browser
 
 LOST = """() => document.querySelector('[data-testid="stApp"]')
   .dataset.testConnectionState !== 'CONNECTED'"""

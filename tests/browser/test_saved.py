@@ -11,11 +11,10 @@ SECTION = "Saved scenarios"
 HOSTILE = "<img src=x onerror=alert(1)> [a](javascript:alert(2)) =1+1"
 
 
-@pytest.fixture(scope="module")
-def base_url(tmp_path_factory):
-    """A server with a store of its own."""
-    folder = tmp_path_factory.mktemp("saved")
-    with served(folder / "log", RUNCAST_DATA_DIR=str(folder / "data")) as server:
+@pytest.fixture
+def base_url(tmp_path):
+    """A server of the test's own: nothing is saved yet, in a second run of it, too."""
+    with served(tmp_path / "log", RUNCAST_DATA_DIR=str(tmp_path / "data")) as server:
         yield server.url
 
 

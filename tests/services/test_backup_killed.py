@@ -15,7 +15,7 @@ from pricing.store.opening import open_store
 from pricing.store.saved import save_scenario, saved_scenarios
 from tests.support.browsing import ROOT
 
-pytestmark = [pytest.mark.services]
+pytestmark = pytest.mark.services
 # Dies as a process does that loses its power, at the nth step of putting things in their place.
 KILLED = """
 import os, shutil, sys

@@ -19,7 +19,7 @@ import pytest
 from tests.support.browsing import ROOT
 from tests.support.processes import free_port
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.services
 
 PYTHON = os.environ.get("RUNCAST_AUDIT_PYTHON") or Path(sys.prefix, "audit/bin/python")
 LOCK = ROOT / "deploy/requirements.lock"

@@ -20,7 +20,7 @@ from pricing.refresh import refresh
 from tests.feeds.refreshing import made
 from tests.support.browsing import ROOT
 
-pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.services, pytest.mark.slow]
 
 LINK = "?model=llama3.1-8b&gpu=H100-80GB-SXM&num_gpus=64&cloud=aws"
 SWEEP = "model: llama3.1-8b\ngpu: h100\nnum_gpus: [[8], [64]]\ncloud: aws\n"

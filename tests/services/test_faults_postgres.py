@@ -19,7 +19,7 @@ from tests.support.browsing import FEW, ROOT, served
 from tests.support.forks import forks, until_printed
 from tests.support.page_client import session
 
-pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.services, pytest.mark.slow]
 
 RESTARTS = 3
 DOWN_S = 0.5

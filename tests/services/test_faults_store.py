@@ -27,7 +27,7 @@ from tests.support.forks import forks
 from tests.support.page_client import session
 from tests.support.small_disk import small_disk
 
-pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.services, pytest.mark.slow]
 
 LINK = "?model=llama3.1-8b&gpu=H100-80GB-SXM&num_gpus=64&cloud=aws"
 PLAN = ("plan", "--link", LINK, "--json")

@@ -12,7 +12,7 @@ from websockets.exceptions import InvalidStatus
 from tests.servers import nginx
 from tests.support.browsing import FEW, Server, User, served
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.services
 
 # What Chromium says of anything that the policy blocked, wherever that was.
 WATCH = """addEventListener('securitypolicyviolation',

@@ -15,7 +15,7 @@ from runners.launchers.quoting import LaunchError, UnreachableError
 from tests.servers.launch import lacking
 from tests.support.launched import followed, gone, job
 
-pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.services, pytest.mark.slow]
 
 # `kubectl` without a cluster: applying a Job runs its container's command here, in a folder.
 CLUSTER = """#!{python}

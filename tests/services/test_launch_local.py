@@ -9,7 +9,7 @@ import pytest
 from tests.servers.launch import BUDGET_S, calibrated, measured
 from tests.support.launched import gone
 
-pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.services, pytest.mark.slow]
 
 
 def test_two_processes_are_measured_together_within_their_budget(tmp_path):

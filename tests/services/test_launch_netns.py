@@ -22,7 +22,7 @@ from tests.servers.launch import lacking
 from tests.servers.netns import missing, shaped_nodes
 from tests.support.launched import changed, gone, job, state_of
 
-pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.slow]
 
 RATE_MBIT = 100  # at more the shaper itself takes a core
 SLOW_MBIT, DELAY_S = 50, 5e-3  # of the link with a delay

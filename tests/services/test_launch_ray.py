@@ -8,7 +8,7 @@ from tests.servers.launch import lacking, measured
 from tests.servers.ray_cluster import ray_cluster, ray_python
 from tests.support.launched import alive, followed, gone, job, until
 
-pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.services, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

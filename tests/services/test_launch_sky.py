@@ -13,7 +13,7 @@ from runners.launchers.skypilot import SkyPilot
 from tests.servers.launch import lacking
 from tests.support.launched import followed, gone, job
 
-pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.services, pytest.mark.slow]
 
 # Reads a task with SkyPilot's schema, and a command line with the options of its command.
 CHECK = """

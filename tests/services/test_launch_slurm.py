@@ -13,7 +13,7 @@ from tests.servers.launch import BUDGET_S, calibrated, lacking, measured
 from tests.servers.slurm import missing, slurm_cluster
 from tests.support.launched import alive, changed, followed, gone, job, state_of, until
 
-pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.services, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

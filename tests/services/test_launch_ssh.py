@@ -18,7 +18,7 @@ from tests.servers.launch import ROOT, calibrated, command, environ, lacking, me
 from tests.servers.sshd import program, ssh_hosts
 from tests.support.launched import alive, followed, gone, job, state_of, until
 
-pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.services, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

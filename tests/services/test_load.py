@@ -15,7 +15,7 @@ from tests.support import event_loop
 from tests.support.load import HEAD, link_of, measured, tokens_of, where, wrong
 from tests.support.page_client import Seen
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.services
 
 SESSIONS, EDITS = 12, 2
 STUCK_S = 30.0  # more than any other work beside it explains

@@ -14,7 +14,7 @@ from tests.servers.signing_proxy import signing_proxy
 from tests.support.browsing import FEW, Server
 from tests.support.processes import free_port
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.services
 
 COOKIE_SECRET = "canary-cookie-s3cret-of-many-characters"
 ADA = {"sub": "0001", "email": "ada@example.org"}

@@ -16,7 +16,7 @@ from websockets.exceptions import InvalidStatus
 from tests.servers import nginx
 from tests.support.browsing import FEW, connections, reconnect, served
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.services
 
 NAME = "runcast.example.org"  # as deploy/nginx/processes.conf calls it
 OPTIONS = (

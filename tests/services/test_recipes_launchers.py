@@ -26,7 +26,7 @@ from tests.servers.slurm import missing, slurm_cluster
 from tests.servers.stack_environment import asked
 from tests.services.test_launch_sky import sky_python
 
-pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.services, pytest.mark.slow]
 
 # Two processes that meet, on CPUs: what each saw is a file.
 TRAIN = """\

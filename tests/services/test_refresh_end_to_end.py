@@ -39,7 +39,7 @@ BOTH = ["sqlite", "postgres"]
 OCI_PATH = "/pls/apex/cetools/api/v1/products/"
 KILLS = int(os.environ.get("RUNCAST_KILLS", "10"))
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.services
 
 
 class Installation:
@@ -257,7 +257,7 @@ def test_without_its_database_prices_are_refreshed_and_plans_made(installation):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60 + 15 * KILLS)
+@pytest.mark.timeout(400 + 15 * KILLS)
 @pytest.mark.parametrize("kind", BOTH)
 def test_after_every_kill_the_store_agrees_with_what_is_published(
     boss, tmp_path, store_environ, kind

@@ -17,7 +17,7 @@ from pricing.disk import write_atomically
 from tests.support.browsing import ROOT, START_S, is_healthy
 from tests.support.processes import free_port
 
-pytestmark = [pytest.mark.services]
+pytestmark = pytest.mark.services
 CANARY = "canary-s3cret-value"
 QUERY = "gpu=H100-80GB-SXM&cloud=aws&num_gpus=64"
 

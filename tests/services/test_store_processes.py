@@ -23,7 +23,7 @@ from tests.support.recorded import found, offer, run_of
 ROOT = Path(__file__).parent.parent.parent
 BOTH = ["sqlite", "postgres"]
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.services
 
 
 @contextmanager

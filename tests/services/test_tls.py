@@ -25,7 +25,7 @@ from tests.servers import nginx
 from tests.support.browsing import FEW, Server, served
 from tests.support.processes import free_port
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.services
 
 SHIPPED = nginx.CONF.parent
 NAME = "plan.example.net"  # whatever a person's server is called

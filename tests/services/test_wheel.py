@@ -15,7 +15,7 @@ import pytest
 from tests.support.browsing import ROOT, START_S, is_healthy
 from tests.support.processes import free_port
 
-pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.services, pytest.mark.slow]
 FOREIGN = "raise SystemExit('the app.py of this folder was imported')\n"
 
 

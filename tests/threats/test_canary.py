@@ -209,7 +209,6 @@ def received(server, path, query=""):
 
 
 @pytest.mark.services
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("database", ["its own", "lost"])
 def test_no_page_and_no_log_tells_a_secret(tmp_path, database):
     query = urlencode({"v": 1, "gpu": "H100-80GB-SXM", "cloud": "aws", "num_gpus": 64})

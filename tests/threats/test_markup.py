@@ -22,7 +22,7 @@ from tests.made_up.results import H100, document, machine
 from tests.pricing.book.test_price_book import OWNED, RATE, csv_of
 from tests.support.browsing import served
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.browser
 
 PAYLOADS = (
     "<img src=x onerror=window.__xss=1>",

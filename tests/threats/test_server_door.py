@@ -21,7 +21,7 @@ from tests.servers.nginx import websocket
 from tests.support.browsing import FEW, Server
 from tests.support.processes import rss_bytes
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.services
 
 SETTINGS = tomllib.loads((ROOT / "app/.streamlit/config.toml").read_text())
 LARGE = 3_000_000  # bytes of a file, over the limit

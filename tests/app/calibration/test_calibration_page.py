@@ -386,7 +386,6 @@ def test_a_stored_result_of_a_cpu_moves_the_plan_and_back():
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_a_cpu_that_is_measured_here_moves_the_plan_and_back(tmp_path):
     """A real probe of this machine: half a minute. How fast it is is printed, never asserted."""
     plan = probe_plan(

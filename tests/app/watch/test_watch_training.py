@@ -14,8 +14,7 @@ import pytest
 
 from tests.servers.launch import ROOT, environ
 
-pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.timeout(400),
-              pytest.mark.serial]  # fmt: skip
+pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.serial]
 
 MODEL = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64,

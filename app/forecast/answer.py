@@ -83,12 +83,14 @@ def answer(
     )  # fmt: skip
     if first is not None:
         best_first = ranking.with_first(best_first, first.row)
+    reasons = np.array([" ".join(words) for words in against], dtype=object)
+    worse = standing.worse_than(against[best_first[0]] if rows else (), reasons)
     points |= {
         "meets_deadline": on_time,
         "meets_budget": in_budget,
-        "frontier": ranking.frontier(ranking.standing(usd, in_doubt=faults > 0), hours),
+        "frontier": ranking.frontier(ranking.standing(usd, in_doubt=worse), hours),
         "in_doubt": faults > 0,
-        "against": np.array([" ".join(reasons) for reasons in against], dtype=object),
+        "against": reasons,
     }
     points = {name: column[best_first] for name, column in points.items()}
     points["rank"] = np.arange(1, len(rows) + 1)

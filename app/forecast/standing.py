@@ -34,9 +34,16 @@ def set_aside(answer: Answer) -> NDArray[np.bool_]:
     """Which rows of an answer's points something speaks against that does not speak against the
     recommended plan, too: where it stands on an old price itself, others on old prices are no
     worse."""
-    shared = set(answer.plans[0].against) if answer.plans else set()
-    texts = list(answer.points["against"])
-    worse = {text for text in set(texts) if set(text.split()) - shared}
+    return worse_than(answer.plans[0].against if answer.plans else (), answer.points["against"])
+
+
+def worse_than(first: Sequence[str], texts: Sequence[str] | NDArray[Any]) -> NDArray[np.bool_]:
+    """Which rows have a reason against them, words of a text each, that a first plan has not.
+
+    >>> worse_than(("old_price",), ["", "old_price", "old_price reservation"]).tolist()
+    [False, False, True]
+    """
+    worse = {text for text in set(texts) if set(text.split()) - set(first)}
     return np.array([text in worse for text in texts], dtype=bool)
 
 

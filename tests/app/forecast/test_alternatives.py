@@ -145,6 +145,9 @@ def test_no_pick_is_worse_than_the_recommended_plan_at_what_it_is_picked_for(fie
     found = {p.question: p.point for p in said.picks_of(scenario, answer)}
     assert found["fastest"]["expected_hours"] <= best.expected_hours
     assert found["cheapest"]["expected_usd"] <= best.expected_usd
+    on_frontier = answer.points["frontier"]
+    for name, of_best in (("usd", best.expected_usd), ("hours", best.expected_hours)):
+        assert answer.points[f"expected_{name}"][on_frontier].min() <= of_best
     shown = {h.label: h for h in cards.headlines(scenario, answer, best, TODAY)}
     money = "Fastest for your money" if scenario.budget_usd else "Fastest"
     assert fmt.days(float(found["fastest"]["expected_hours"])) == shown[money].value

@@ -30,6 +30,8 @@ TESTED := not browser and not services and not slow
 # Tests of browsers and servers wait about as long as they compute: two of them for each core, of one
 # thread each: a fit of two takes 1.6 times the processor time of one.
 SIDE_BY_SIDE := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+# Quick tests wait, too, a fifth of their time: for processes, locks and loopback servers.
+QUICK_SIDE_BY_SIDE := $(shell echo $$((3 * $$(getconf _NPROCESSORS_ONLN) / 2)))
 CORE_TESTS := tests/whole/test_doctests.py tests/whole/test_golden_links.py tests/core
 
 RAY := 2.60.0
@@ -52,7 +54,7 @@ run: install  ## the dashboard on localhost:8501 (PORT=9000 for another port)
 	$(BIN)/python -m streamlit run app/main.py --server.port $(PORT)
 
 test: lint chromium  ## lint and every quick test, with one walk through a real browser
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "$(TESTED)" $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(QUICK_SIDE_BY_SIDE) --dist worksteal -m "$(TESTED)" $(ARGS)
 
 test-all:  ## make test, then real installations, a real PostgreSQL and nginx, the whole browser suite
 	$(MAKE) -j8 chromium postgres nginx clusters $(VENV)/.audit $(VENV)/.fuzz

@@ -67,6 +67,7 @@ class Feed:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else a body waits 40 ms for the client to acknowledge its head
     server: "_Server"
 
     def log_message(self, format, *args):

@@ -10,7 +10,7 @@ from core.layout.packing import attended_length
 def test_a_token_attends_to_as_many_keys_as_in_drawn_documents(mean):
     """Documents of exponentially spread lengths, joined and cut into sequences of 1,000 tokens."""
     ends = np.cumsum(np.random.default_rng(0).exponential(mean, size=200_000))
-    at = np.arange(0.5, ends[-1] // 1000 * 1000, 7.0)
+    at = np.arange(0.5, ends[-1] // 1000 * 1000, 97.0)
     begins = np.concatenate([[0.0], ends])[np.searchsorted(ends, at)]
     keys = at - np.maximum(begins, at // 1000 * 1000)
     length = attended_length(seq_len=1000.0, document_tokens=mean)

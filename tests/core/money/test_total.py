@@ -48,7 +48,7 @@ def simulated(run):
     numbers = {n: float(getattr(run.job, n)) for n in Job.__slots__ if n != "work_s"}
     for n in range(SPEEDS):
         longer = factor_at(NormalDist().inv_cdf((n + 0.5) / SPEEDS), run.sigma, run.skew)
-        played = monte_carlo.play(**numbers, work_s=run.job.work_s * longer, seed=n, trials=2_000)
+        played = monte_carlo.play(**numbers, work_s=run.job.work_s * longer, seed=n, trials=700)
         hours.append(run.startup_hours + played.total_s / HOUR)
     found = np.concatenate(hours)
     moved = np.exp(run.price_sigma * np.random.default_rng(1).standard_normal(found.size))

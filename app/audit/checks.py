@@ -148,7 +148,7 @@ def _memory(s: Speed) -> Check:
     return Check(
         status="pass" if chance <= UNLIKELY_OOM else "warn",
         sentence=f"Fits with {fmt.layout(s.plan.layout)}: {fmt.gib(need)} of "
-        f"{fmt.gib(s.plan.memory_capacity_bytes)} a GPU, {fmt.percent(chance)} chance to run out "
+        f"{fmt.gib(s.plan.memory_capacity_bytes)} a GPU, {fmt.chance(chance)} chance to run out "
         "of memory.",
         value=need,
         limit=s.plan.memory_capacity_bytes,

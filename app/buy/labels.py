@@ -63,7 +63,7 @@ def chance(p: float | None) -> str:
     """A chance to two digits, since it rests on assumptions; a dash if there is none."""
     if p is None:
         return fmt.MISSING
-    return "under 1%" if 0 < p < 0.01 else "over 99%" if 0.99 < p < 1 else f"{p:.0%}"
+    return "under 1%" if p < 0.01 else "over 99%" if p > 0.99 else f"{p:.0%}"
 
 
 def market(one: Market) -> str:

@@ -29,6 +29,7 @@ _DAY_H = 24.0
 _DECIMAL = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 _DATED = re.compile(r"(\d{4})(?:-(\d{2}))?(?:-(\d{2}))?(?!\d)")
 NOTHING_USD = 1e-6
+SURE = 1e-9  # a probability that is nearer to 0 or 1 is not told from this one
 
 
 def _finite(x: float | None) -> float | None:
@@ -217,6 +218,16 @@ def percent(fraction: float | None) -> str:
     if 1 - 5e-4 <= value < 1:
         return f"{value * 100:.2f}%" if value < 1 - 5e-5 else ">99.99%"
     return f"{_plain(value * 100) if abs(value) >= 0.01 else _plain(value * 100, 2)}%"
+
+
+def chance(probability: float | None) -> str:
+    """A probability that a model worked out: never 0% or 100%, of which no model is sure.
+
+    >>> chance(0.41234), chance(0.0), chance(1.0)
+    ('41.2%', '<0.01%', '>99.99%')
+    """
+    value = _finite(probability)
+    return MISSING if value is None else percent(min(max(value, SURE), 1 - SURE))
 
 
 def seconds(s: float | None, digits: int = DIGITS) -> str:

@@ -124,7 +124,7 @@ def figures_sentence(figures: Figures) -> str:
     return (
         f"{fmt.seconds(figures.step_s)} a step, {fmt.days(figures.hours)}, {cost}, "
         f"{fmt.gib(sum(figures.memory_bytes.values()))} of {fmt.gib(figures.capacity_bytes)} a "
-        f"GPU ({fmt.percent(figures.probability_oom)} chance of out of memory)."
+        f"GPU ({fmt.chance(figures.probability_oom)} chance of out of memory)."
     )
 
 

@@ -38,7 +38,7 @@ def timed_if_it_fitted(fields: Fields) -> Run:
 def text_of(run: Run) -> str:
     """The layout, its step time and utilisation, and the chance of running out of memory if that is
     a risk."""
-    chance = f" ({fmt.percent(run.probability_oom)} chance to run out of memory)"
+    chance = f" ({fmt.chance(run.probability_oom)} chance to run out of memory)"
     return (
         f"{fmt.layout(run.layout)}: {fmt.seconds(run.step_s)} a step, "
         f"{fmt.percent(run.mfu)} MFU, {fmt.gib(run.need_bytes)} a GPU"

@@ -31,7 +31,7 @@ def memory(run: Run) -> str:
     """The memory in words: 56.1 of 79.2 GiB a GPU, 23.1 GiB free."""
     free = f"{fmt.gib(run.free_bytes)} free"
     if run.is_tight:
-        free = f"{fmt.percent(run.probability_oom)} chance to run out of memory"
+        free = f"{fmt.chance(run.probability_oom)} chance to run out of memory"
     host = f", and {fmt.gib(run.host_bytes)} a GPU in the host's memory" if run.host_bytes else ""
     return f"{_number(run.need_bytes)} of {fmt.gib(run.limit_bytes)} a GPU, {free}{host}"
 

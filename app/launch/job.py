@@ -145,7 +145,7 @@ def forecast_sentences(scenario: Scenario, plan: Plan, limit: float | None) -> t
         f"{fmt.seconds(step_s)} a step, P10 to P90 {fmt.seconds(step_s * spread[0])} to "
         f"{fmt.seconds(step_s * spread[1])}; {fmt.count(math.ceil(plan.num_steps))} steps",
         f"{fmt.gib(peak)} of {fmt.gib(plan.memory_capacity_bytes)} at the peak of the fullest GPU; "
-        f"out of memory with a chance of {fmt.percent(plan.probability_oom)}",
+        f"out of memory with a chance of {fmt.chance(plan.probability_oom)}",
     ]
     if math.isfinite(plan.expected_hours):
         lines.append(f"{fmt.days(plan.expected_hours)}{usd} expected, all in")

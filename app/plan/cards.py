@@ -106,7 +106,7 @@ def headlines(scenario: Scenario, answer: Answer, selected: Plan, today: dt.date
     peak, capacity = peak_bytes(selected), selected.memory_capacity_bytes
     lines = (
         f"of {fmt.gib(capacity)} usable ({fmt.percent(peak / capacity)})",
-        f"chance to run out {fmt.percent(selected.probability_oom)}",
+        f"chance to run out {fmt.chance(selected.probability_oom)}",
         *([f"selected plan: #{selected.rank}"] if selected.rank > 1 else []),
     )
     of = ("memory", selected)
@@ -124,4 +124,4 @@ def _on_time(scenario: Scenario, best: Plan) -> Headline | None:
         f"deadline {fmt.days(days * 24)}",
         f"asked: {fmt.percent(scenario.deadline_confidence)}",
     )
-    return Headline("On time", fmt.percent(chance), lines, "Of the recommended plan, all in")
+    return Headline("On time", fmt.chance(chance), lines, "Of the recommended plan, all in")

@@ -78,13 +78,13 @@ def _empty(scenario: Scenario, plan: Plan, gate: str) -> str:
     sure = fmt.percent(scenario.deadline_confidence)
     return {
         "deadline": f"No plan ends by the deadline with a chance of {sure}: this one with "
-        f"{fmt.percent(chance)}.",
+        f"{fmt.chance(chance)}.",
         "budget": f"No such plan is expected to cost at most {budget}: this one "
         f"{fmt.usd(plan.expected_usd)}."
         if plan.expected_usd is not None
         else f"Nothing can be held against the budget of {budget}.",
         "memory": "No such plan runs out of memory with a chance of at most 5%: this one with "
-        f"{fmt.percent(plan.probability_oom)}.",
+        f"{fmt.chance(plan.probability_oom)}.",
         "price": "No such plan stands on a price that is young and good enough: this one on "
         f"{_doubted(plan.offer.observed_at, plan.against)}.",
         "supply": "No such plan can be had in that number without asking: ask for a reservation.",
@@ -99,7 +99,7 @@ def _passed_over(scenario: Scenario, answer: Answer, found: Recommendation) -> s
         return ""
     point = _point(answer, found.cheapest)
     why = {
-        "deadline": f"is late (chance {fmt.percent(1 - float(point['chance_on_time']))})",
+        "deadline": f"is late (chance {fmt.chance(1 - float(point['chance_on_time']))})",
         "budget": "is over the budget",
         "memory": "runs out of memory with a chance of "
         f"{fmt.percent(float(point['probability_oom']))}",
@@ -133,7 +133,7 @@ def _spot(plan: Plan) -> str:
     if plan.offer.purchase != "spot":
         return ""
     chance = plan.total.chance_on_time
-    late = "" if chance is None else f", {fmt.percent(1 - chance)} likely late"
+    late = "" if chance is None else f", {fmt.chance(1 - chance)} likely late"
     return (
         f"Spot only, waiting whenever it is preempted: P90 {fmt.days(plan.total.hours.p90)}{late}."
     )

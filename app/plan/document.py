@@ -156,7 +156,7 @@ def headroom_sentence(plan: Plan) -> str:
     if peak > capacity:
         return f"{fmt.gib(peak - capacity)} over the capacity of {fmt.gib(capacity)}. {share}"
     left = f"{fmt.gib(capacity - peak)} of {fmt.gib(capacity)} left per GPU"
-    return f"{left}, {fmt.percent(plan.probability_oom)} chance of out of memory. {share}"
+    return f"{left}, {fmt.chance(plan.probability_oom)} chance of out of memory. {share}"
 
 
 def step_sentence(plan: Plan) -> str:

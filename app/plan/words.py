@@ -82,7 +82,7 @@ def answer_sentence(
 def late_text(plan: Plan) -> tuple[str, ...]:
     """The chance to be late, where there is a deadline."""
     chance = plan.total.chance_on_time
-    return () if chance is None else (f"{fmt.percent(1 - chance)} chance to be late",)
+    return () if chance is None else (f"{fmt.chance(1 - chance)} chance to be late",)
 
 
 def _price(scenario: Scenario, plan: Plan, today: dt.date | None) -> tuple[str, ...]:
@@ -155,7 +155,7 @@ def chosen_sentence(plan: Plan) -> str:
         return ""
     usd, chance = found.total.usd, found.total.chance_on_time
     cost = "" if usd is None else f"{fmt.usd(usd.expected)} in "
-    sure = "" if chance is None else f", {fmt.percent(chance)} on time"
+    sure = "" if chance is None else f", {fmt.chance(chance)} on time"
     return (
         f"of {fmt.count(found.num_machines)} kinds of GPU: its lead of {fmt.percent(found.lead)} "
         f"over their mean, taken at {fmt.percent(1 - found.shrink)}, makes it "
@@ -298,7 +298,7 @@ def badges(plan: Plan, today: dt.date) -> tuple[str, ...]:
     is_listed = plan.usd is not None and offer.purchase != "owned"
     age = fmt.age_days(offer.observed_at, today)
     found = {
-        f"may run out of memory ({fmt.percent(plan.probability_oom)})": (
+        f"may run out of memory ({fmt.chance(plan.probability_oom)})": (
             plan.probability_oom >= LIKELY_OOM
         ),
         "misses the deadline": not plan.meets_deadline,

@@ -110,7 +110,7 @@ CONTRACTS: tuple[Column[Contract], ...] = (
     ),
     Column(
         name="on_time", head="On time", value=lambda c: c.chance_on_time,
-        cell=lambda c: fmt.percent(c.chance_on_time),
+        cell=lambda c: fmt.chance(c.chance_on_time),
     ),
     Column(
         name="against", head="But", is_text=True,

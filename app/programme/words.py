@@ -90,7 +90,7 @@ def answer_sentence(scenario: Scenario, best: Contract) -> str:
         )
     chance = ""
     if best.total.chance_on_time is not None:
-        chance = f"; {fmt.percent(best.chance_on_time)} likely to end by the deadline"
+        chance = f"; {fmt.chance(best.chance_on_time)} likely to end by the deadline"
     return (
         f"{model_of(scenario).label}, {stages}, {fmt.tokens(tokens)} tokens in all, on {where}: "
         f"expected {cost}; it ends after {fmt.days(hours.expected)} ({fmt.days(hours.p10)} to "

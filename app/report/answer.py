@@ -99,7 +99,7 @@ def plan_section(scenario: Scenario, plan: Plan) -> Section:
     facts = {
         **dict(plan_document.facts(scenario, plan, of_plans(scenario, (plan,))[0], UNDATED)),
         "Price seen": f"{offer.observed_at}, quality {offer.quality}",
-        "Chance of out of memory": fmt.percent(plan.probability_oom),
+        "Chance of out of memory": fmt.chance(plan.probability_oom),
         "Calibration": plan.calibration or "none: published and fitted figures",
         "Name in the link": plan.id,
     }

@@ -162,7 +162,7 @@ def _column(scenario: Scenario, plan: Plan) -> dict[str, str]:
         "Throughput": fmt.tokens_per_s(plan.tokens_per_s.p50),
         "MFU": fmt.percent(plan.mfu),
         "Peak memory": f"{fmt.gib(peak)} of {fmt.gib(plan.memory_capacity_bytes)}",
-        "Chance of out of memory": fmt.percent(plan.probability_oom),
+        "Chance of out of memory": fmt.chance(plan.probability_oom),
         "Price seen": plan.offer.observed_at,
     }
 

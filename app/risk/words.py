@@ -41,7 +41,7 @@ def risk_sentences(scenario: Scenario, risk: Risk) -> tuple[str, ...]:
     if plan.total.chance_on_time is not None and scenario.deadline_days is not None:
         found.append(
             f"It misses the deadline of {fmt.days(scenario.deadline_days * 24)} with a chance of "
-            f"{fmt.percent(1 - plan.total.chance_on_time)}."
+            f"{fmt.chance(1 - plan.total.chance_on_time)}."
         )
     low, high = risk.rates
     found.append(

@@ -76,7 +76,7 @@ def state_sentences(state: State) -> list[str]:
     if ahead.usd is not None:
         sentences.append(f"All in {spread(ahead.usd, planned.usd_per_hour)}.")
     if ahead.chance_on_time is not None:
-        sentences.append(f"On time with a chance of {fmt.percent(ahead.chance_on_time)}.")
+        sentences.append(f"On time with a chance of {fmt.chance(ahead.chance_on_time)}.")
     if state.num_starts > 1:
         sentences.append(f"Started {state.num_starts} times.")
     return sentences

@@ -156,7 +156,7 @@ def test_words_cards_and_reports_show_the_same_figures(found):
     assert recommended_sentence(scenario, answer)
     chance = plan.total.chance_on_time
     if chance is not None:
-        late = fmt.percent(1 - chance)
+        late = fmt.chance(1 - chance)
         assert f", {late} chance to be late" in said
         assert any(
             f"with a chance of {late}." in s

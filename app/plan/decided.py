@@ -14,6 +14,7 @@ from core.scenario import Scenario
 from core.search.plan import Answer, Plan, Recommendation
 
 CLOSE = 5e-4  # of dollars or hours, below which a difference is none
+CERTAIN = 0.995  # chance to be late, from which on nobody asks how sure
 
 
 def recommended_sentence(scenario: Scenario, answer: Answer) -> str:
@@ -98,11 +99,12 @@ def _passed_over(scenario: Scenario, answer: Answer, found: Recommendation) -> s
     if not failed or found.cheapest == 0:
         return ""
     point = _point(answer, found.cheapest)
+    chance = 1 - float(point["chance_on_time"])
     why = {
-        "deadline": f"is late (chance {fmt.chance(1 - float(point['chance_on_time']))})",
+        "deadline": "is late" + (f" (chance {fmt.chance(chance)})" if chance < CERTAIN else ""),
         "budget": "is over the budget",
         "memory": "runs out of memory with a chance of "
-        f"{fmt.percent(float(point['probability_oom']))}",
+        f"{fmt.chance(float(point['probability_oom']))}",
         "price": f"stands on {_doubted(point['observed_at'], point['against'].split())}",
         "supply": "needs a reservation",
         "launch": f"has no launch file ({point['stack']})",

@@ -244,3 +244,11 @@ def test_what_is_wrong_with_the_price_of_the_cheapest_of_all_is_said(against, sa
     doubted = replace(answer, recommendation=found, points=points)
     seen = answer.points["observed_at"][1]
     assert says.format(seen) in recommended_sentence(scenario, doubted)
+
+
+@pytest.mark.parametrize(("days", "said"), [(14, "is late."), (45, "is late (chance ")])
+def test_how_late_the_cheapest_of_all_is_stands_there_where_it_is_not_certain(days, said):
+    """Otherwise '>99.99%' fills a line of the first screen, and says no more than its days."""
+    scenario, answer = answered(deadline_days=days)
+    assert answer.recommendation.failed[0] == "deadline"
+    assert said in recommended_sentence(scenario, answer)

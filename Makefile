@@ -30,7 +30,7 @@ TESTED := not browser and not services and not slow
 # Tests of browsers and servers wait about as long as they compute: two of them for each core, of one
 # thread each: a fit of two takes 1.6 times the processor time of one.
 SIDE_BY_SIDE := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
-# Quick tests wait, too, a fifth of their time: for processes, locks and loopback servers.
+# Quick tests wait, too, for processes and locks: three keep two cores 95% busy.
 QUICK_SIDE_BY_SIDE := $(shell echo $$((3 * $$(getconf _NPROCESSORS_ONLN) / 2)))
 CORE_TESTS := tests/whole/test_doctests.py tests/whole/test_golden_links.py tests/core
 

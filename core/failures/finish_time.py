@@ -35,9 +35,7 @@ from core.failures.time_factor import through_quantiles
 from core.numeric import Numeric
 
 DECAY, TERMS, AVERAGED = 22.0, 40, 14  # A, N and M of [AW95]: a discretisation error of e^-22
-HALVINGS = (
-    20  # of a bracket a few times the answer: to one part in a million; `done_within` has 0.001
-)
+HALVINGS = 20  # of a bracket a few times the answer: to one part in a million
 # Below this deviation over mean the excess is close to normal, and too narrow to invert.
 NARROW = 0.05
 _FIELDS = (

@@ -29,10 +29,12 @@ from app.plan.planned import asked_plan
 from app.risk.risk import Risk, risk_of
 from app.scenario.file import write_scenario_file
 from app.scenario.link_query import link_query
+from core.cost.run_cost import RunCost
+from core.cost.uncertain import Uncertain
 from core.errors import RuncastError, ScenarioError, shown, unknown_name
 from core.scenario import Scenario
 from core.search import plan as core_plan
-from core.search.plan import Exclusion, Interval, Layout, Plan
+from core.search.plan import Exclusion, Layout, Plan
 from pricing.offers import snapshot
 
 if TYPE_CHECKING:
@@ -47,8 +49,10 @@ __all__ = [
     "Layout",
     "Plan",
     "Risk",
+    "RunCost",
     "RuncastError",
     "Scenario",
+    "Uncertain",
     "clouds",
     "gpus",
     "models",
@@ -57,6 +61,8 @@ __all__ = [
     "plan",
     "side_by_side",
 ]
+
+Interval = Uncertain  # its name before version 1
 
 Value: TypeAlias = str | float | bool | Iterable[object] | None
 FilePath: TypeAlias = str | PathLike[str]

@@ -194,7 +194,7 @@ def _goodput(s: Speed, risk: Risk | None) -> Check:
     return Check(
         status="warn" if above else "pass",
         sentence=f"With failures, checkpoints and restarts as published, goodput is "
-        f"{fmt.percent(risk.goodput)} (our forecast: {fmt.days(risk.hours.expected)} instead of "
+        f"{fmt.percent(risk.goodput)} (our forecast: {fmt.days(as_float(risk.plan.cost.failures_only_hours))} instead of "
         f"{fmt.days(risk.plan.wall_clock_hours)}). To be done{days} all the same, steps must run "
         f"at {fmt.count(needed)} tokens/s a GPU, {end}.",
         value=risk.goodput,

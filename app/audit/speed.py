@@ -20,6 +20,7 @@ from app.audit.published import (
 )
 from app.document import format as fmt
 from app.forecast.answer import answer
+from core.cost.uncertain import Uncertain
 from core.evidence import claimed_speed
 from core.evidence.claimed_speed import (
     EIGHT_BIT_BASE_BYTES,
@@ -35,7 +36,7 @@ from core.layout.precision import precision
 from core.machine.accelerator import Source
 from core.model.transformer import total_params
 from core.numeric import as_float
-from core.search.plan import Interval, Plan
+from core.search.plan import Plan
 from core.units import DAY_S
 
 USUAL = ("bf16", "fp8", "nvfp4")  # one recipe per width of matmuls
@@ -71,7 +72,7 @@ class Speed:
     has_published: bool  # a run on this generation with matmuls of this width
     best: Best | None
     plan: Plan | None  # the fastest plan of the forecast
-    forecast: Interval | None
+    forecast: Uncertain | None
     no_forecast: str  # why there is none
     fits: bool
 
@@ -241,14 +242,10 @@ def speed_of(claim: Claim, name: str) -> Speed:
             adapters=claim.scenario.task in ADAPTER_TASKS,
         ),
         plan=plan,
-        forecast=None if plan is None else _per_gpu(plan.tokens_per_s, claim.num_gpus),
+        forecast=None if plan is None else plan.tokens_per_s.times(1 / claim.num_gpus),
         no_forecast=no_forecast,
         fits=plan is not None or states_fit(claim),
     )
-
-
-def _per_gpu(whole: Interval, num_gpus: int) -> Interval:
-    return Interval(p10=whole.p10 / num_gpus, p50=whole.p50 / num_gpus, p90=whole.p90 / num_gpus)
 
 
 def _fastest(claim: Claim, name: str) -> tuple[Plan | None, str]:

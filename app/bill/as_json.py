@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from app.bill.bill import Bill, bill_sentences
 from app.bill.line import Line
-from app.document.as_json import Json
+from app.document.as_json import Json, number
 from app.scenario.link_query import link_query
-from core.money.bill import Figure
-from core.numeric import as_float
+from core.cost.uncertain import Uncertain
 from core.scenario import Scenario
 from pricing.offers import snapshot
 
 SCHEMA_VERSION = 1
 
 
-def bill_json(scenario: Scenario, found: Bill) -> dict[str, Json]:
+def bill_json(scenario: Scenario, bill: Bill) -> dict[str, Json]:
     """The document of `runcast bill --json`; null: not known or not priced."""
-    plan, energy, hours = found.plan, found.energy, found.hours
+    plan, energy = bill.plan, bill.energy
     return {
         "schema_version": SCHEMA_VERSION,
         "link": link_query(scenario, snapshot(scenario.prices).id),
-        "sentences": list(bill_sentences(scenario, found)),
+        "sentences": list(bill_sentences(scenario, bill)),
         "plan": {
             "id": plan.id,
             "accelerator": plan.offer.accelerator,
@@ -32,18 +29,12 @@ def bill_json(scenario: Scenario, found: Bill) -> dict[str, Json]:
             "num_gpus": plan.num_gpus,
             "wall_clock_hours": plan.wall_clock_hours,
             "usd": None if plan.usd is None else plan.usd.p50,
+            "paid_usd": number(plan.paid_usd),
         },
-        "hours": {
-            "training": _figure(hours.training),
-            "checkpoints": _figure(hours.checkpoints),
-            "failures": _figure(hours.failures),
-            "waiting": _figure(hours.waiting),
-            "startup": _figure(hours.startup),
-            "total": _figure(hours.total),
-        },
-        "lines": [_line(x, "usd") for x in found.lines],
-        "total_usd": _figure(found.total),
-        "not_priced": [line.name for line in found.not_priced],
+        "hours": {name: _figure(hours) for name, hours in bill.hours.items()},
+        "lines": [_line(x, "usd") for x in bill.lines],
+        "total_usd": _figure(bill.total),
+        "not_priced": [line.name for line in bill.not_priced],
         "energy": {
             "pue": energy.pue,
             "pue_basis": energy.pue_basis,
@@ -65,7 +56,12 @@ def _line(line: Line, unit: str) -> Json:
     }
 
 
-def _figure(figure: Figure | None) -> Json:
-    if figure is None:
+def _figure(figures: Uncertain | None) -> Json:
+    """P10, mean and P90."""
+    if figures is None:
         return None
-    return {name: as_float(value) for name, value in asdict(figure).items()}
+    return {
+        "lower": number(figures.p10),
+        "expected": number(figures.mean),
+        "upper": number(figures.p90),
+    }

@@ -1,4 +1,4 @@
-"""The chart of a bill: one bar per line, with its lower and upper figure.
+"""The chart of a bill: one bar per line, with its P10 and P90.
 
 Text has the theme's ink colour, and names stand above their bars.
 """
@@ -17,7 +17,7 @@ STEP_PX, ROW_PX, BAR_PX, BAR_DOWN_PX = 84, 42, 12, 9
 
 
 def bars(rows: pd.DataFrame, *, theme: str) -> Drawn:
-    """Mean dollars of each line as a bar, with lower to upper as an error bar. `rows` come
+    """Mean dollars of each line as a bar, with P10 to P90 as an error bar. `rows` come
     from app/bill/document.py."""
     ink = INK[theme]
     low, high = min(0.0, float(rows["lower"].min())), float(rows["upper"].max())
@@ -28,7 +28,7 @@ def bars(rows: pd.DataFrame, *, theme: str) -> Drawn:
     tips = [
         alt.Tooltip("line:N", title="Line"),
         alt.Tooltip("mean_text:N", title="Mean"),
-        alt.Tooltip("text:N", title="Lower to upper"),
+        alt.Tooltip("text:N", title="P10 to P90"),
     ]
     colour = parts.main_colour(theme)
     drawn = base.mark_bar(height=BAR_PX, yOffset=BAR_DOWN_PX, cornerRadius=1, color=colour)

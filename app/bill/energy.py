@@ -5,22 +5,19 @@ The plug is the machines alone; the meter includes the building (PUE).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import isfinite
 
 from app.bill.line import Line, not_known
 from app.document import format as fmt
 from app.document import vocabulary
-from app.forecast.machines import accelerator_of
-from app.forecast.price_book import book_of, today
-from core.money import bill as lines
+from app.forecast.power import draw_of, owned_row, pue_of
+from core.cost.uncertain import Uncertain
 from core.money import energy as money_energy
-from core.money.bill import Figure, Hours
 from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.plan import Plan
 from hardware import carbon, power
-from hardware.carbon import RegionFigure
-from pricing.book.offers import is_booked
 from pricing.book.rows import Owned
 
 EMBODIED = (
@@ -34,7 +31,7 @@ class Energy:
     """Kilowatt-hours, and kilograms of CO2e."""
 
     lines: tuple[Line, ...]  # in kWh
-    total: Figure | None  # at the meter
+    total: Uncertain | None  # at the meter
     pue: float
     pue_basis: str  # given, published or assumed, with its source
     carbon: Line  # in kg CO2e, at the grid's average emissions
@@ -43,120 +40,69 @@ class Energy:
     owned_row: Owned | None = None  # row of a price book; its price includes power
 
 
-def energy_of(scenario: Scenario, plan: Plan, hours: Hours) -> Energy:
-    """The energy of one plan; not known if no power is published."""
-    owned = _owned_row(scenario, plan)
-    pue, basis = _pue(scenario, plan, owned)
-    machines = _machines(scenario, plan, hours)
+def energy_of(scenario: Scenario, plan: Plan) -> Energy:
+    """The energy of one plan; not known if no power is published or the run never ends."""
+    owned = owned_row(scenario, plan.offer)
+    pue, basis = pue_of(scenario, plan.offer)
+    machines = _machines(scenario, plan)
     if machines.figure is None:
         missing = not_known("carbon", "the energy is not known")
         return Energy(
             lines=(machines,), total=None, pue=pue, pue_basis=basis, carbon=missing,
             marginal=missing, sentences=(f"Energy is not known: {machines.how}.",), owned_row=owned,
         )  # fmt: skip
-    losses = machines.figure.times(money_energy.building_kwh(drawn_kwh=1.0, pue=pue))
     building = Line(
         name="building",
-        figure=losses,
+        figure=machines.figure.times(money_energy.building_kwh(drawn_kwh=1.0, pue=pue)),
         status="assumed" if basis.startswith("assumed") else "known",
         how=f"PUE {pue:g} ({basis})",
     )
-    of_run = lines.total((machines.figure, losses))
-    share = scenario.experiment_share
+    of_run, share = machines.figure.times(pue), scenario.experiment_share
     experiments = Line(
         name="experiments",
         figure=of_run.times(share or 0.0),
         status="assumed" if share is None else "known",
         how="none are assumed" if share is None else f"{share:g} times the energy of the run",
     )
-    found = (machines, building, experiments)
-    total = lines.total(line.figure for line in found if line.figure is not None)
+    total = of_run.times(1 + (share or 0.0))
     mean, marginal = _carbon(scenario, plan, total)
     return Energy(
-        lines=found, total=total, pue=pue, pue_basis=basis, carbon=mean, marginal=marginal,
-        sentences=_sentences(total, mean), owned_row=owned,
+        lines=(machines, building, experiments), total=total, pue=pue, pue_basis=basis,
+        carbon=mean, marginal=marginal, sentences=_sentences(total, mean), owned_row=owned,
     )  # fmt: skip
 
 
-def _machines(scenario: Scenario, plan: Plan, hours: Hours) -> Line:
-    """Energy at the plug: busy and idle GPUs at measured draws; upper: all at full power."""
-    full = accelerator_of(plan.offer.accelerator, scenario).tdp_watts
-    if full is None:
-        how = f"no source prints the full power of {plan.offer.accelerator}"
-        return not_known("machines", how)
-    limit = min(scenario.power_cap_watts or full, full)
-    host, busy, idle = map(power.used, ("host_over_gpu", "training_draw", "idle_draw"))
-    rated = as_float(
-        money_energy.rated_watts_per_gpu(
-            gpu_watts=limit, full_gpu_watts=full, host_over_gpu=host.value
-        )
-    )  # fmt: skip
-    rented, total = plan.num_nodes * plan.offer.gpu_count, hours.total
-
-    def kwh(column: str, busy_draw: float, idle_draw: float) -> float:
-        all_hours = as_float(getattr(total, column))
-        waiting = sum(as_float(getattr(x, column)) for x in (hours.waiting, hours.startup))
-        busy_hours = plan.num_gpus * (all_hours - waiting)
-        return as_float(
-            money_energy.drawn_kwh(
-                busy_gpu_hours=busy_hours,
-                idle_gpu_hours=rented * all_hours - busy_hours,
-                rated_watts_per_gpu=rated,
-                busy_draw=busy_draw,
-                idle_draw=idle_draw,
-            )
-        )
-
-    figure = Figure(
-        lower=kwh("lower", busy.value, idle.value),
-        expected=kwh("expected", busy.value, idle.value),
-        upper=kwh("upper", 1.0, 1.0),
-    )
+def _machines(scenario: Scenario, plan: Plan) -> Line:
+    """Energy at the plug: busy and idle GPUs at measured draws; P90: all at full power."""
+    offer, hours = plan.offer, plan.cost.hours
+    draw = draw_of(scenario, offer, num_gpus=plan.num_gpus, num_nodes=plan.num_nodes)
+    if draw is None:
+        return not_known("machines", f"no source prints the full power of {offer.accelerator}")
+    if not isfinite(plan.expected_hours):
+        return not_known("machines", "the run never ends")
+    # Spot that is away draws nothing.
+    mean = as_float(hours.mean)
+    share = min(as_float(plan.cost.paid_hours) / mean, 1.0) if offer.purchase == "spot" else 1.0
+    idle = sum(as_float(plan.cost.hour_terms[cause]) for cause in ("waiting", "startup"))
+    kwh = draw.training_kw * max(share * mean - idle, 0.0) + draw.idle_kw * idle
+    figure = replace(hours.times(kwh / mean), mean=kwh, p90=draw.full_kw * share * hours.p90)
+    host, busy, at_rest = map(power.used, ("host_over_gpu", "training_draw", "idle_draw"))
+    rented = plan.num_nodes * offer.gpu_count
     how = (
-        f"{fmt.count(rented)} GPUs of {limit:g} W and {host.value * full:,.0f} W of host each "
-        f"(assumed: {host.scope}; {host.source}), drawing {fmt.percent(busy.value)} of that "
-        f"while they train ({busy.source}) and {fmt.percent(idle.value)} while they wait "
-        f"({idle.source}); upper is all of them at full power all the time"
+        f"{fmt.count(rented)} GPUs of {draw.limit_watts:g} W and {draw.host_watts:,.0f} W of host "
+        f"each (assumed: {host.scope}; {host.source}), drawing {fmt.percent(busy.value)} of that "
+        f"while they train ({busy.source}) and {fmt.percent(at_rest.value)} while they wait "
+        f"({at_rest.source}); P90 is all of them at full power for the P90 of the hours"
     )
     return Line(name="machines", figure=figure, status="assumed", how=how)
 
 
-def _owned_row(scenario: Scenario, plan: Plan) -> Owned | None:
-    """The row of a price book for the plan's machines."""
-    book = book_of(scenario)
-    if book is None or not is_booked(plan.offer) or plan.offer.purchase != "owned":
-        return None
-    rows = book.valid(Owned, today())
-    return next((r for r in rows if r.name == plan.offer.instance_type), None)
-
-
-def _pue(scenario: Scenario, plan: Plan, owned: Owned | None) -> tuple[float, str]:
-    """PUE as given, else of the owner's building, the region or the seller's mean, else assumed."""
-    if scenario.pue is not None:
-        return scenario.pue, "given"
-    if owned is not None:
-        return float(owned.pue), f"given by the price book {scenario.price_book}"
-    region = carbon.region_of(plan.offer.provider, plan.offer.region)
-    if region is not None and region.pue is not None:
-        return region.pue.value, f"published for {region.location}: {_from(region.pue)}"
-    if (fleet := carbon.fleet_pue(plan.offer.provider)) is not None:
-        return fleet.value, f"published, the mean of {plan.offer.provider}: {_from(fleet)}"
-    fact = power.used("pue")
-    return fact.value, f"{fact.note}; {fact.source}"
-
-
-def _from(figure: RegionFigure) -> str:
-    # The note of a row gives the year of its PUE if it differs.
-    year = figure.note if figure.note.startswith("PUE of") else figure.year
-    return f"{figure.source}{f', {year}' if year else ''}"
-
-
-def _carbon(scenario: Scenario, plan: Plan, kwh: Figure) -> tuple[Line, Line]:
+def _carbon(scenario: Scenario, plan: Plan, kwh: Uncertain) -> tuple[Line, Line]:
     """Carbon at the average emissions of the region's grid, and at those of one more kWh."""
     offer = plan.offer
     region = carbon.region_of(offer.provider, offer.region)
     where = f"{offer.provider} {vocabulary.stated_region(offer.region)}".strip()
-    unknown = f"nobody's figure of the grid at {where} is at hand: --grid-g-co2e-per-kwh gives one"
+    unknown = f"unknown for the grid at {where}: --grid-g-co2e-per-kwh gives its emissions"
     given = scenario.grid_g_co2e_per_kwh
     mean, marginal = not_known("carbon", unknown), not_known("marginal_carbon", unknown)
     if given is not None:
@@ -173,19 +119,19 @@ def _carbon(scenario: Scenario, plan: Plan, kwh: Figure) -> tuple[Line, Line]:
     return mean, marginal
 
 
-def _emitted(name: str, kwh: Figure, g_per_kwh: float, basis: str) -> Line:
+def _emitted(name: str, kwh: Uncertain, g_per_kwh: float, basis: str) -> Line:
     per_kwh = as_float(money_energy.carbon_kg(kwh=1.0, g_co2e_per_kwh=g_per_kwh))
     how = f"{g_per_kwh:g} g CO2e per kWh ({basis})"
     return Line(name=name, figure=kwh.times(per_kwh), status="known", how=how)
 
 
-def _sentences(total: Figure, emitted: Line) -> tuple[str, ...]:
-    low, mean, high = (energy_text(as_float(x)) for x in (total.lower, total.expected, total.upper))
-    head = f"It is expected to take {mean} at the meter, between {low} and {high}"
+def _sentences(total: Uncertain, emitted: Line) -> tuple[str, ...]:
+    low, mean, high = (energy_text(as_float(x)) for x in (total.p10, total.mean, total.p90))
+    head = f"It takes about {mean} at the meter on average, between {low} and {high}"
     if emitted.figure is None:
         return (f"{head}; its carbon is not known: {emitted.how}.", EMBODIED)
-    kg = as_float(emitted.figure.expected)
-    return (f"{head}, and to emit {tonnes(kg)} of CO2e: {emitted.how}.", EMBODIED)
+    kg = as_float(emitted.figure.mean)
+    return (f"{head}, and emits about {tonnes(kg)} of CO2e: {emitted.how}.", EMBODIED)
 
 
 def energy_text(kwh: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from core.money.bill import Figure
+from core.cost.uncertain import Uncertain
 
 # known: energy and carbon; in_price: included in the machines' price; assumed: not given.
 Status = Literal["priced", "known", "assumed", "in_price", "not_priced", "not_known"]
@@ -15,7 +15,9 @@ LABELS = {
     "checkpoints": "Writing checkpoints",
     "failures": "Failures and restarts",
     "waiting": "Waiting for machines",
+    "preemption": "Interruptions of spot",
     "startup": "Start-up and minimum billing",
+    "commitment": "Unused commitment",
     "checkpoint_storage": "Storage of checkpoints",
     "data_storage": "Storage of data",
     "egress": "Traffic out of the cloud",
@@ -35,7 +37,7 @@ class Line:
     """One line, in the unit of its list."""
 
     name: str  # stable, like the keys of the JSON
-    figure: Figure | None  # None: `how` gives the reason
+    figure: Uncertain | None  # None: `how` gives the reason
     status: Status
     how: str
 

@@ -47,7 +47,7 @@ def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
                 key="bill_bars",
                 spec=_chart(*key, figure.theme(), found),
                 alt=document.alt(found),
-                caption="Bar: mean. Line with ends: lower to upper.",
+                caption="Bar: mean. Line with ends: P10 to P90.",
                 file="runcast_bill",
                 data=lambda: document.download(found),
             )

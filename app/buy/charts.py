@@ -43,7 +43,7 @@ MARKETS: Looks = {
     labels.MARKETS["trace"]: (PALETTE[3], "circle"),
 }
 PART_COLOURS = dict(
-    zip(vocabulary.LOST.values(), (PALETTE[n] for n in (4, 5, 1, 0, 7, 2)), strict=True)
+    zip(labels.LOST.values(), (PALETTE[n] for n in (4, 5, 1, 0, 7, 2, 3)), strict=True)
 )
 
 
@@ -142,7 +142,7 @@ def _rule(value: float, text: str, scale: alt.Scale, colour: str, dash: list[int
 def spread_bars(
     rows: pd.DataFrame, *, of: str, limit: float | None, theme: str, unit: TimeUnit = DAYS
 ) -> Drawn:
-    """P10 to P90 as a bar, P50 as a tick, the expected value as a mark of its own. `of`: usd or
+    """P10 to P90 as a bar, P50 as a tick, the mean as a mark of its own. `of`: usd or
     days, which are in `unit`."""
     ink, (title, number) = INK[theme], _measure(of, unit)
     shown = rows.dropna(subset=[of])
@@ -287,7 +287,7 @@ def policy_marks(
         shape=shape,
         tooltip=[
             alt.Tooltip("policy:N", title="Policy"),
-            alt.Tooltip("preemptions_per_day:Q", title="Preemptions of the job a day",
+            alt.Tooltip("preemptions_per_day:Q", title="Interruptions of the run a day",
                         format=".3~r"),
             alt.Tooltip("usd:Q", title="Mean cost (USD)", format="$,.3~r"),
             alt.Tooltip("days:Q", title=f"Mean time ({unit.name})", format=",.3~r"),

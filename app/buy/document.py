@@ -21,20 +21,19 @@ from app.document.blocks import Block, Bullets, Paragraph
 from app.document.on_use import pd
 from app.document.table import Column, Table
 from app.risk import document as risk_document
-from app.risk.risk import Spread
+from core.cost.uncertain import Uncertain
 from core.money.purchase import TERM_HOURS
 from core.scenario import Scenario
 
 DAY_H = 24
 LEAST_DAYS = 0.1  # shorter times name their unit
 LEGEND = (
-    "Cost and time are means with failures and preemptions, at the forecast speed and the price as "
-    "seen; P50 and P90 hold the forecast's own error, too. Idle: paid while nothing trains. Times "
-    "are in days, if they name no unit."
+    "Cost and time are averages with failures, preemptions, an uncertain speed and an uncertain "
+    "price. Idle: paid while nothing trains. Times are in days, if they name no unit."
 )
 
 
-Of = Callable[[Spread], float]
+Of = Callable[[Uncertain], float]
 Write = Callable[[Any], str]
 
 
@@ -50,6 +49,10 @@ def _figure(
 
 def _usd(name: str, head: str, of: Of, short: str) -> Column[Purchase]:
     return _figure(name, head, lambda p: of(p.usd) if p.usd else math.nan, fmt.usd_short, short)
+
+
+def _paid_usd(way: Purchase) -> float:
+    return way.paid.mean if way.paid else math.nan
 
 
 def _in_days(days: float) -> str:
@@ -72,13 +75,13 @@ def _time(name: str, head: str, of: Of) -> Column[Purchase]:
 
 
 def _between(
-    name: str, head: str, of: Callable[[Purchase], Spread | None], write: Write
+    name: str, head: str, of: Callable[[Purchase], Uncertain | None], write: Write
 ) -> Column[Purchase]:
-    """P10 to P90, the forecast's own error counted."""
+    """P10 to P90."""
 
     def text(p: Purchase) -> str:
-        spread = of(p)
-        low, high = (spread.p10_all, spread.p90_all) if spread else (None, None)
+        figures = of(p)
+        low, high = (figures.p10, figures.p90) if figures else (None, None)
         return f"{write(low)} to {write(high)}"
 
     return Column(name=name, head=head, value=text)
@@ -103,17 +106,18 @@ COLUMNS: tuple[Column[Purchase], ...] = (
         value=lambda p: p.market.job_per_day if p.market else None,
         cell=lambda p: labels.market(p.market) if p.market else "",
     ),
-    _usd("usd", "Cost, mean", lambda s: s.expected, "Cost"),
-    _usd("usd_p10", "Cost, P10", lambda s: s.p10_all, "P10"),
-    _usd("usd_p50", "Cost, P50", lambda s: s.p50_all, "P50"),
-    _usd("usd_p90", "Cost, P90", lambda s: s.p90_all, "P90"),
+    _usd("usd", "Cost, mean", lambda s: s.mean, "Cost"),
+    _usd("usd_p10", "Cost, P10", lambda s: s.p10, "P10"),
+    _usd("usd_p50", "Cost, P50", lambda s: s.p50, "P50"),
+    _usd("usd_p90", "Cost, P90", lambda s: s.p90, "P90"),
     _between("usd_p10_to_p90", "Cost, P10 to P90", lambda p: p.usd, fmt.usd_short),
-    _days("days", "Days, mean", lambda s: s.expected, "Time"),
-    _days("days_p10", "Days, P10", lambda s: s.p10_all, "P10"),
-    _days("days_p50", "Days, P50", lambda s: s.p50_all, "P50"),
-    _days("days_p90", "Days, P90", lambda s: s.p90_all, "P90"),
-    _time("time", "Time, mean", lambda s: s.expected),
-    _time("time_p90", "Time, P90", lambda s: s.p90_all),
+    _figure("paid_usd", "Committed, mean", _paid_usd, fmt.usd_short, "Committed"),
+    _days("days", "Days, mean", lambda s: s.mean, "Time"),
+    _days("days_p10", "Days, P10", lambda s: s.p10, "P10"),
+    _days("days_p50", "Days, P50", lambda s: s.p50, "P50"),
+    _days("days_p90", "Days, P90", lambda s: s.p90, "P90"),
+    _time("time", "Time, mean", lambda s: s.mean),
+    _time("time_p90", "Time, P90", lambda s: s.p90),
     _between("time_p10_to_p90", "Time, P10 to P90", lambda p: p.hours, fmt.days),
     _figure("late", "Misses the deadline", lambda p: p.misses_deadline, labels.chance, "Late"),
     _figure("over_budget", "Over the budget", lambda p: p.over_budget, labels.chance),
@@ -123,11 +127,11 @@ COLUMNS: tuple[Column[Purchase], ...] = (
 )
 WAYS_FILE = (
     "way", "family", "machine", "usd", "usd_p10", "usd_p50", "usd_p90", "days", "days_p10",
-    "days_p50", "days_p90", "late", "over_budget", "idle_usd", "preemptions",
+    "days_p50", "days_p90", "late", "over_budget", "idle_usd", "preemptions", "paid_usd",
 )  # fmt: skip
 WAYS_READ = (
-    "way", "usd", "usd_p10_to_p90", "time", "time_p10_to_p90", "late", "over_budget", "idle_usd",
-    "machine",
+    "way", "paid_usd", "usd", "usd_p10_to_p90", "time", "time_p10_to_p90", "late", "over_budget",
+    "idle_usd", "machine",
 )  # fmt: skip
 WAYS_NARROW = (
     "way", "usd", "usd_p50", "usd_p90", "days", "days_p50", "days_p90", "late", "idle_usd",
@@ -152,9 +156,9 @@ def ways(found: Purchases) -> Table[Purchase]:
 
 
 def cheapest_first(found: Purchases) -> Table[Purchase]:
-    """Every way with a time by mean cost, cheapest first; ways without a price last."""
+    """Every way with a time by the mean of what is paid; ways without a price last."""
     table = ways(found)
-    by_cost = sorted(table.rows, key=lambda w: w.usd.expected if w.usd else math.inf)
+    by_cost = sorted(table.rows, key=words.paid_usd)
     return replace(table, rows=tuple(by_cost))
 
 
@@ -206,22 +210,20 @@ def blocks(scenario: Scenario, found: Purchases) -> tuple[Block, ...]:
 def headlines(scenario: Scenario, found: Purchases) -> list[tuple[str, str, str]]:
     """Four numbers at the top of the page: label, value, and a qualifying line."""
     rows = []
-    if (best := words.cheapest(scenario, found)) is not None and best.usd and best.hours:
-        rows.append(("Cheapest", fmt.usd_short(best.usd.expected), f"mean, {labels.label(best)}"))
+    if (best := words.cheapest(found)) is not None and best.paid and best.hours:
+        rows.append(
+            ("Cheapest", fmt.usd_short(best.paid.mean), f"on average, {labels.label(best)}")
+        )
     for name, title in (("on_demand", "On demand"), ("spot_only", "Spot only")):
         way = found.named(name)
         if way.usd is None or way.hours is None:
             rows.append((title, fmt.MISSING, "no price known" if way.plan is None else "no figure"))
             continue
         late = "" if way.misses_deadline is None else f", late {labels.chance(way.misses_deadline)}"
-        line = (
-            f"mean, in {fmt.days(way.hours.expected)}{late}; P90 {fmt.usd_short(way.usd.p90_all)}"
-        )
-        rows.append((title, fmt.usd_short(way.usd.expected), line))
+        line = f"on average, in {fmt.days(way.hours.mean)}{late}; P90 {fmt.usd_short(way.usd.p90)}"
+        rows.append((title, fmt.usd_short(way.usd.mean), line))
     if (even := found.break_even) is not None:
-        rows.append(
-            ("Spot pays up to", labels.rate(even.job_per_day), "preemptions of the job a day")
-        )
+        rows.append(("Spot pays up to", labels.rate(even.job_per_day), "interruptions a day"))
     return rows
 
 
@@ -251,11 +253,11 @@ def lost(found: Purchases) -> pd.DataFrame:
     """Mean days not spent training, by cause; ways with equal times share one row."""
     rows = []
     for causes, ways in found.grouped(lambda w: tuple(w.lost_hours.items())).items():
-        name, whole = _shared(ways), ways[0].hours.expected if ways[0].hours else math.nan
+        name, whole = _shared(ways), ways[0].hours.mean if ways[0].hours else math.nan
         for order, (cause, hours) in enumerate(causes):
             share = hours / whole
             rows.append(
-                {"way": name, "part": vocabulary.LOST[cause], "order": order, "days": hours / DAY_H,
+                {"way": name, "part": labels.LOST[cause], "order": order, "days": hours / DAY_H,
                  "share": share, "text": f"{fmt.days(hours)}, {fmt.percent(share)} of the time"}
             )  # fmt: skip
     return pd.DataFrame(rows, columns=["way", "part", "order", "days", "share", "text"])

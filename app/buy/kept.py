@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import isfinite
 
 import numpy as np
 
+from app.buy.plan_costs import costs_of_plan
 from app.buy.prices import Priced
 from app.buy.simulate import Market
-from app.risk.risk import Risk, Spread, other_usd, usd_per_hour
-from core.failures import finish_time, goodput
+from app.forecast.failure_inputs import given_numbers
+from app.forecast.failure_job import job_of, with_interval
+from core.cost.run_cost import OF_MACHINES, RunCost
+from core.cost.uncertain import Uncertain
+from core.failures import goodput
 from core.money import purchase
 from core.numeric import as_float
 from core.scenario import Scenario
@@ -19,6 +24,9 @@ from core.units import HOUR_S
 
 CURVE_POINTS = 48
 CURVE_ENDS = 1.15  # end of the curve, as a multiple of the P90
+LOST = ("checkpoint", "rework", "restart", "waiting", "preemption", "slow_nodes", "startup")
+BUSY = ("training", "slow_nodes", "checkpoint", "rework")  # hours in which the machines train
+NO_PRICE = "No price known: the time is that of its machines."
 Curve = tuple[tuple[float, float], ...]
 
 
@@ -32,19 +40,61 @@ class Purchase:
     same_machine: bool = True  # whether it is the machine of the plan
     market: Market | None = None  # on which spot is simulated
     why_not: str = ""  # the reason in a sentence, if figures are missing
-    hours: Spread | None = None
-    usd: Spread | None = None
-    misses_deadline: float | None = None  # probability
-    over_budget: float | None = None  # probability
-    idle_usd: float | None = None  # expected, paid while nothing trains
-    lost_hours: Mapping[str, float] = field(default_factory=dict)  # expected
+    cost: RunCost | None = None
+    idle_usd: float | None = None  # mean, paid while nothing trains
+    paid_hours: float | None = None  # mean, of each machine
     finish: Curve = ()  # hours, and the chance of finishing within them
     utilisation: float | None = None  # of a reservation; None also if only this run uses it
-    window_days: float | None = None  # of a capacity block
-    outside_window: float | None = None  # probability that the run does not end inside
-    preemptions: float | None = None  # expected, of the job
+    outside_window: float | None = None  # probability that the run does not end inside a block
+    preemptions: float | None = None  # mean, of the job
     spot_share: float | None = None  # of the paid hours
-    paid_hours: float | None = None  # expected
+
+    @property
+    def hours(self) -> Uncertain | None:
+        """Hours of the run; None: no figures."""
+        return None if self.cost is None else self.cost.hours
+
+    @property
+    def usd(self) -> Uncertain | None:
+        """Dollars of the run, of a reservation for this run alone the whole terms; None: no
+        price."""
+        if self.cost is None or not self.cost.has_price:
+            return None
+        return self.cost.paid if self.name.endswith("_alone") else self.cost.total
+
+    @property
+    def paid(self) -> Uncertain | None:
+        """Dollars that are signed for; None: no price."""
+        return self.cost.paid if self.cost is not None and self.cost.has_price else None
+
+    @property
+    def misses_deadline(self) -> float | None:
+        """Probability; None: no deadline. A run that a block ends does not end in time."""
+        late = None if self.cost is None else _missed(self.cost.chance_on_time)
+        return late if late is None else max(late, self.outside_window or 0.0)
+
+    @property
+    def over_budget(self) -> float | None:
+        """Probability that what is paid exceeds the budget; None: no budget, or no price."""
+        return None if self.cost is None else _missed(self.cost.chance_in_budget)
+
+    @property
+    def window_days(self) -> float | None:
+        """Days of a capacity block; None: it is none."""
+        hours = 0.0 if self.cost is None else as_float(self.cost.window_hours)
+        return hours / 24.0 if hours else None
+
+    @property
+    def lost_hours(self) -> Mapping[str, float]:
+        """Mean hours that are not training, by cause."""
+        if self.cost is None:
+            return {}
+        return {cause: as_float(self.cost.hour_terms[cause]) for cause in LOST}
+
+
+def _missed(chance: object) -> float | None:
+    value = as_float(chance)
+    return 1 - value if isfinite(value) else None
 
 
 def lacking(name: str, priced: Priced, why_not: str = "") -> Purchase:
@@ -63,119 +113,72 @@ def never_ends(chance: float) -> str:
     )
 
 
-def kept_purchases(scenario: Scenario, priced: Priced, risk: Risk | None) -> tuple[Purchase, ...]:
-    """The ways to buy at one price: two for a reservation, else one. `risk` is of the priced plan;
-    None: there is none."""
-    kind = priced.kind
-    names = (kind, f"{kind}_alone") if kind in purchase.TERM_HOURS else (kind,)
-    if risk is None:
+def kept_purchases(scenario: Scenario, priced: Priced) -> tuple[Purchase, ...]:
+    """The ways to buy at one price: two for a reservation, else one."""
+    kind, plan = priced.kind, priced.plan
+    is_reserved = kind in purchase.TERM_HOURS
+    names = (kind, f"{kind}_alone") if is_reserved else (kind,)
+    if plan is None:
         return tuple(lacking(name, priced) for name in names)
-    rate = usd_per_hour(risk.plan)
-    if rate is None:
-        return tuple(_purchase(scenario, priced, risk, name, None) for name in names)
-    if kind in purchase.TERM_HOURS:
-        return _reserved(scenario, priced, risk, rate)
-    if kind == "capacity_block" and risk.hours is not None:
-        return (_block(scenario, priced, risk, rate, risk.hours.p90_all),)
-    return (_purchase(scenario, priced, risk, kind, lambda h: rate * risk.plan.billed(h)),)
-
-
-def _purchase(
-    scenario: Scenario, priced: Priced, risk: Risk, name: str,
-    paid: Callable[[float], float] | None,
-) -> Purchase:  # fmt: skip
-    """The way with its figures; `paid` maps hours to dollars of machines; None: no price."""
-    if risk.hours is None:
-        return lacking(name, priced, never_ends(risk.attempt_probability))
-    rate, others, lost = usd_per_hour(risk.plan), other_usd(risk.plan), risk.lost_hours
-    usd = over = idle = None
-    if paid is not None and rate is not None:
-        usd = risk.hours.each(lambda hours: paid(hours) + others)
-        busy = risk.hours.expected - lost["restart"] - lost["waiting"] - lost["startup"]
-        idle = max(usd.expected - others - rate * busy, 0.0)
-        if scenario.budget_usd is not None:
-            most = 2 * CURVE_ENDS * risk.hours.p90_all
-            over = 1 - risk.done_within(_hours_for(scenario.budget_usd - others, paid, most))
-    return Purchase(
-        name=name, kind=priced.kind, plan=risk.plan, same_machine=priced.same_machine,
-        hours=risk.hours, usd=usd, misses_deadline=risk.misses_deadline, over_budget=over,
-        idle_usd=idle, lost_hours=lost, finish=_curve(risk, risk.hours),
-        paid_hours=risk.plan.billed(risk.hours.expected),
-        why_not="" if usd else "No price known: the time is that of its machines.",
+    if not isfinite(plan.expected_hours):
+        reason = never_ends(_attempt_probability(scenario, plan))
+        return tuple(lacking(name, priced, reason) for name in names)
+    way = Purchase(
+        name=kind, kind=kind, plan=plan, same_machine=priced.same_machine, cost=plan.cost,
+        idle_usd=_idle_usd(plan.cost), paid_hours=as_float(plan.cost.paid_hours),
+        finish=curve_of(plan.cost), why_not="" if plan.cost.has_price else NO_PRICE,
+    )  # fmt: skip
+    if kind == "capacity_block":
+        return (_in_window(way, plan.cost),)
+    if not is_reserved:
+        return (way,)
+    used = scenario.reserved_utilisation
+    alone = plan.cost if used is None else _unshared_cost(scenario, plan)
+    return (
+        replace(way, utilisation=1.0 if used is None else used),
+        replace(
+            way, name=f"{kind}_alone", cost=alone, idle_usd=_idle_usd(alone, is_alone=True),
+            paid_hours=as_float(alone.num_terms) * purchase.TERM_HOURS[kind],
+        ),
     )  # fmt: skip
 
 
-def _hours_for(usd: float, paid: Callable[[float], float], most: float) -> float:
-    """The hours that these dollars pay for, at most `most`, by bisection: `paid` does not
-    decrease."""
-    low, high = 0.0, most
-    if paid(high) <= usd:
-        return high
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if paid(middle) <= usd else (low, middle)
-    return low
+def curve_of(cost: RunCost) -> Curve:
+    """The chance of being finished against time."""
+    hours = cost.hours
+    first = max(2 * as_float(hours.p10) - as_float(hours.p50), 0.0)
+    at = np.linspace(first, as_float(hours.p90) * CURVE_ENDS, CURVE_POINTS)
+    return tuple(zip(at.tolist(), cost.done_within(at).tolist(), strict=True))
 
 
-def _curve(risk: Risk, hours: Spread) -> Curve:
-    """The chance of being finished against time, with the forecast's own error."""
-    start = risk.plan.startup_hours
-    first = start + float(np.min(goodput.failure_free_s(risk.unsure))) / HOUR_S
-    at = np.linspace(first, hours.p90_all * CURVE_ENDS, CURVE_POINTS)
-    column = replace(risk.unsure, work_s=np.asarray(risk.unsure.work_s)[:, None])
-    left_s = (at[None, :] - start) * HOUR_S
-    found = np.asarray(finish_time.done_within(column, left_s)).mean(axis=0)
-    done = np.maximum.accumulate(found)  # exact to 0.001 only: neighbours may be out of order
-    return tuple((float(h), float(p)) for h, p in zip(at, done, strict=True))
-
-
-def _reserved(
-    scenario: Scenario, priced: Priced, risk: Risk, rate: float
-) -> tuple[Purchase, Purchase]:
-    """Two reservations: one used at the scenario's utilisation (fully if it gives none), and one
-    that only this run uses."""
-    kind, used = priced.kind, scenario.reserved_utilisation
-    utilisation = 1.0 if used is None else used
-
-    def shared(hours: float) -> float:
-        usd = rate * risk.plan.billed(hours)
-        return as_float(purchase.at_utilisation_usd(usd=usd, utilisation=utilisation))
-
-    def alone(hours: float) -> float:
-        return as_float(
-            purchase.whole_terms_usd(
-                run_hours=hours, term_hours=purchase.TERM_HOURS[kind], usd_per_hour=rate
-            )
-        )
-
-    one = _purchase(scenario, priced, risk, kind, shared)
-    return (
-        replace(one, utilisation=utilisation),
-        _purchase(scenario, priced, risk, f"{kind}_alone", alone),
+def _attempt_probability(scenario: Scenario, plan: Plan) -> float:
+    job = job_of(scenario, plan, given_numbers(scenario)).job
+    return as_float(
+        goodput.attempt_probability(with_interval(scenario, job, num_steps=plan.num_steps))
     )
 
 
-def _block(
-    scenario: Scenario, priced: Priced, risk: Risk, rate: float, p90_hours: float
-) -> Purchase:
-    """A capacity block with the given window, or the shortest window that holds the P90."""
-    days = scenario.block_days or purchase.block_days(run_hours=p90_hours)
-    if days is None:
-        return lacking(
-            priced.kind,
-            priced,
-            f"No block is long enough: the longest has {purchase.LONGEST_BLOCK_DAYS} days, and "
-            f"the run takes {p90_hours / 24:.0f} (P90).",
-        )
-    paid = days * 24 * rate
-    inside = risk.done_within(purchase.usable_block_s(window_days=days) / HOUR_S)
-    way = _purchase(scenario, priced, risk, priced.kind, lambda _: paid)
-    late = way.misses_deadline
-    return replace(
-        way,
-        window_days=days,
-        outside_window=1 - inside,
-        misses_deadline=None if late is None else max(late, 1 - inside),
-        finish=tuple((h, min(p, inside)) for h, p in way.finish),
-        paid_hours=days * 24,
-    )
+def _idle_usd(cost: RunCost, *, is_alone: bool = False) -> float | None:
+    """Mean dollars of machines that do not train: of whole terms, if a reservation is this run's
+    alone."""
+    if cost.terms is None or not cost.has_price:
+        return None
+    usd = {name: as_float(cost.terms[name].mean) for name in OF_MACHINES}
+    whole = as_float(cost.committed_usd) if is_alone else sum(usd.values())
+    per_hour = usd["compute"] / as_float(cost.hour_terms["training"])
+    busy = sum(as_float(cost.hour_terms[cause]) for cause in BUSY)
+    return max(whole - per_hour * busy, 0.0)
+
+
+def _unshared_cost(scenario: Scenario, plan: Plan) -> RunCost:
+    """The cost of a plan whose reservation nobody else uses."""
+    alone = scenario.model_copy(update={"reserved_utilisation": None})
+    return costs_of_plan(alone, plan).cost.row(0)
+
+
+def _in_window(way: Purchase, cost: RunCost) -> Purchase:
+    """A capacity block, which ends a run that is not done."""
+    usable_s = purchase.usable_block_s(window_days=as_float(cost.window_hours) / 24.0)
+    inside = as_float(cost.done_within(usable_s / HOUR_S))
+    finish = tuple((hours, min(chance, inside)) for hours, chance in way.finish)
+    return replace(way, outside_window=1 - inside, finish=finish)

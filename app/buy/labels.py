@@ -30,6 +30,8 @@ MARKETS = {
     "trace": "your trace",
     "exponential": "exponential",
 }
+# Causes of lost time, in the order they are drawn.
+LOST = vocabulary.LOST | {"preemption": "interruptions of spot"}
 
 
 def label(way: Purchase) -> str:

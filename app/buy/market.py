@@ -11,7 +11,7 @@ from math import isfinite
 
 from app.buy.simulate import Market
 from app.document import format as fmt
-from app.forecast.expected import preemption
+from app.forecast import preemption
 from app.forecast.failure_inputs import Input
 from core.errors import ScenarioError
 from core.failures.availability import Trace, TraceStatistics, statistics

@@ -125,8 +125,6 @@ def _trace() -> tuple[Trace | None, str, str]:
 
 
 def _draw_answer(scenario: Scenario, found: Purchases) -> None:
-    if all_in := words.all_in_sentence(found):  # the figures of the other pages come first
-        st.markdown(as_text(all_in))
     st.markdown(f"**{as_text(words.headline(scenario, found))}**")
     headlines = document.headlines(scenario, found)
     for column, (name, value, line) in zip(st.columns(4), headlines, strict=False):
@@ -134,7 +132,7 @@ def _draw_answer(scenario: Scenario, found: Purchases) -> None:
             st.metric(name, as_text(value), help=explained(f"{name} {line}"))
             st.caption(as_text(line))
     for sentence in (
-        words.doubted_sentence(scenario, found),
+        words.doubted_sentence(found),
         words.budget_sentence(scenario, found),
         words.break_even_sentence(found),
     ):
@@ -156,8 +154,9 @@ def _draw_spreads(found: Purchases, charts: Specs) -> None:
     _draw_pair(
         charts,
         ("usd", "Cost of the run", f"Cost by way to buy, P10 to P90. {cheapest}",
-         "Bar: P10 to P90; tick: P50; mark: mean. Failures, preemptions and the forecast's own "
-         "error are in it. Dashed: on demand.", "runcast_ways", lambda: document.spreads(found)),
+         "Bar: P10 to P90; tick: P50; mark: mean. Failures, preemptions, an uncertain speed and an "
+         "uncertain price are included. Dashed: on demand.",
+         "runcast_ways", lambda: document.spreads(found)),
         ("days", "Time of the run", f"Days by way to buy, P10 to P90. {cheapest}",
          "In the same order, the cheapest first.", "runcast_ways_time",
          lambda: document.spreads(found)),

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import TypeVar
 
 from app.buy.kept import Purchase, kept_purchases
 from app.buy.market import Markets, markets_of
 from app.buy.prices import priced
 from app.buy.simulate import Market, SpotRun, spot_run
-from app.buy.spot import spot_purchases
+from app.buy.spot import simulated, spot_purchases
 from app.forecast.failure_inputs import Input
-from app.risk.risk import Risk, risk_of
+from app.risk.risk import risk_of
 from core.failures import spot as failures_spot
 from core.failures.availability import Trace, TraceStatistics
 from core.money import purchase
+from core.money.cost import billed_hours
 from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.plan import Plan
@@ -60,6 +62,7 @@ class Purchases:
     ways: tuple[Purchase, ...]  # in a fixed order; spot on the market in use
     markets: tuple[Repeated, ...]  # low, used and high, or the given one
     exponential: Repeated | None  # spot alone with exponential uptimes of the same mean
+    bursty: Purchase | None  # spot alone with bursts of preemptions, simulated; None: no bursts
     trace: TraceStatistics | None
     trace_hours: float  # length of the given trace; 0: none
     break_even: BreakEven | None
@@ -87,12 +90,6 @@ class Purchases:
 def purchases_of(scenario: Scenario, plan: Plan, trace: Trace | None = None) -> Purchases:
     """Every kind and policy for one plan; `trace` replaces the assumptions about spot capacity."""
     prices = {p.kind: p for p in priced(scenario, plan)}
-    without_bursts = scenario.model_copy(update={"weibull_shape": None})
-    kept = {
-        kind: None if p.plan is None else risk_of(without_bursts, p.plan)
-        for kind, p in prices.items()
-        if kind != "spot"
-    }
     of_spot = prices["spot"]
     markets = markets_of(scenario, of_spot.plan or plan, trace)
     run = spot_run(scenario, of_spot, prices["on_demand"].plan)
@@ -102,64 +99,82 @@ def purchases_of(scenario: Scenario, plan: Plan, trace: Trace | None = None) -> 
         if kind == "spot":
             ways += on_spot[markets.used.name]
         else:
-            ways += kept_purchases(scenario, price, kept[kind])
-    exponential = None
+            ways += kept_purchases(scenario, price)
+    exponential = bursty = None
     if (smooth := markets.exponential) is not None:
         only = spot_purchases(run, of_spot, smooth, ("spot_only",))
         exponential = Repeated(market=smooth, ways=only)
+        if run is not None and trace is None:
+            bursty = simulated(run, markets.used, "spot_only")
+    known = {i.name for i in markets.inputs}
+    without_bursts = scenario.model_copy(update={"weibull_shape": None})
     return Purchases(
         plan=plan,
         ways=tuple(ways),
         markets=tuple(Repeated(market=m, ways=on_spot[m.name]) for m in markets.every),
         exponential=exponential,
+        bursty=bursty,
         trace=markets.statistics,
         trace_hours=0.0 if trace is None else trace.length_s / HOUR_S,
-        break_even=None if run is None else _break_even(run, markets),
-        reservations=_reservations(kept),
+        break_even=None if run is None else _break_even(run, prices["on_demand"].plan, markets),
+        reservations=_reservations({kind: price.plan for kind, price in prices.items()}),
         # Failures, checkpoints and restarts are those of every way.
-        inputs=(*markets.inputs, *next((k.inputs for k in kept.values() if k), ())),
+        inputs=(
+            *markets.inputs,
+            *(i for i in risk_of(without_bursts, plan).inputs if i.name not in known),
+        ),
     )
 
 
-def _break_even(run: SpotRun, markets: Markets) -> BreakEven | None:
+def _break_even(run: SpotRun, on_demand: Plan | None, markets: Markets) -> BreakEven | None:
     """The break-even from the run's cost without preemptions, so a faster machine is cheaper."""
-    if not run.spot_usd or not run.on_demand_usd:
+    spot_usd = run.plan.usd_per_hour
+    if not spot_usd or run.on_demand_ratio is None:
         return None
+    on_demand_usd = spot_usd * run.on_demand_ratio
+    job = run.restarted
     per_day = DAY_S * as_float(
         failures_spot.break_even_preemptions_per_s(
-            spot_usd_per_hour=run.spot_usd,
-            on_demand_usd_per_hour=run.on_demand_usd,
-            checkpoint_s=run.job.checkpoint_s,
-            restart_s=run.job.reload_s + run.job.upload_s,
+            spot_usd_per_hour=spot_usd,
+            on_demand_usd_per_hour=on_demand_usd,
+            checkpoint_s=job.checkpoint_s,
+            restart_s=job.reload_s + job.upload_s,
         )
     )
-    hours = run.plan.billed_hours
+    hours = as_float(
+        billed_hours(
+            run_hours=run.plan.wall_clock_hours,
+            startup_hours=run.plan.startup_hours,
+            least_hours=run.plan.least_billed_hours,
+        )
+    )
     return BreakEven(
         job_per_day=per_day,
         instance_per_day=per_day / markets.fleet_factor,
-        spot_usd=run.spot_usd * hours,
-        on_demand_usd=run.on_demand_usd * hours,
+        spot_usd=spot_usd * hours,
+        on_demand_usd=on_demand_usd * hours,
     )
 
 
-def _reservations(kept: Mapping[str, Risk | None]) -> tuple[Reservation, ...]:
-    """Reservations compared with on demand for this run."""
-    base = kept["on_demand"]
-    found = []
+def _reservations(plans: Mapping[str, Plan | None]) -> tuple[Reservation, ...]:
+    """Reservations compared with on demand for this run, without failures."""
+    base = plans["on_demand"]
+    rows = []
     for kind, term_hours in purchase.TERM_HOURS.items():
-        one = kept[kind]
-        if base is None or one is None or base.plan.usd is None or one.plan.usd is None:
+        plan = plans[kind]
+        if base is None or plan is None or base.usd is None or plan.usd is None:
             continue
-        rate = one.plan.usd.p50 / one.plan.billed_hours
-        found.append(
+        if not isfinite(base.expected_hours) or not isfinite(plan.expected_hours):
+            continue
+        rows.append(
             Reservation(
                 kind=kind,
                 break_even_utilisation=as_float(
                     purchase.break_even_utilisation(
-                        reserved_usd=one.plan.usd.p50, on_demand_usd=base.plan.usd.p50
+                        reserved_usd=plan.usd.p50, on_demand_usd=base.usd.p50
                     )
                 ),
-                term_usd=rate * term_hours,
+                term_usd=(plan.usd_per_hour or 0.0) * term_hours,
             )
         )
-    return tuple(found)
+    return tuple(rows)

@@ -14,8 +14,8 @@ from core.search.plan import Answer, Plan
 AnswerOf = Callable[[Scenario], Answer]
 FIGURES: tuple[tuple[str, Callable[[Plan], float | None], Callable[[float | None], str]], ...] = (
     ("Speed", lambda p: p.tokens_per_s.p50, fmt.tokens_per_s),
-    ("Time", lambda p: p.hours.p50, fmt.days),
-    ("Cost", lambda p: p.usd.p50 if p.usd else None, fmt.usd),
+    ("Time", lambda p: p.expected_hours, fmt.days),
+    ("Cost", lambda p: p.paid_usd, fmt.usd),
 )
 
 
@@ -71,8 +71,9 @@ def sentence(effects: tuple[Effect, ...]) -> str:
         return "Nothing fits without the calibration or with it: there is nothing to compare."
     change = e.after.tokens_per_s.p50 / e.before.tokens_per_s.p50 - 1
     cost = ""
-    if e.before.usd and e.after.usd:
-        cost = f", {fmt.usd(e.before.usd.p50)} {_to(e.after.usd.p50, e.before.usd.p50, fmt.usd)}"
+    if e.before.paid_usd and e.after.paid_usd:
+        usd = e.before.paid_usd
+        cost = f", {fmt.usd(usd)} {_to(e.after.paid_usd, usd, fmt.usd)}"
     if not e.after.calibration:
         return (
             f"The plan is on {e.after.offer.accelerator}, of which no calibration in use is: its "
@@ -80,8 +81,8 @@ def sentence(effects: tuple[Effect, ...]) -> str:
         )
     return (
         f"With the calibration {e.name} trains {fmt.tokens_per_s(e.after.tokens_per_s.p50)} "
-        f"({change:+.1%}): {fmt.days(e.before.hours.p50)} "
-        f"{_to(e.after.hours.p50, e.before.hours.p50, fmt.days)}{cost}."
+        f"({change:+.1%}): {fmt.days(e.before.expected_hours)} "
+        f"{_to(e.after.expected_hours, e.before.expected_hours, fmt.days)}{cost}."
     )
 
 

@@ -83,7 +83,7 @@ def _outside(point: Mapping[str, Any]) -> str:
         unsure = float(point["chance_on_time"]) >= LIKELY
         missed.append("is less sure of the deadline than asked" if unsure
                       else "misses the deadline")  # fmt: skip
-    if not point["meets_budget"] and not np.isnan(point["expected_usd"]):
+    if not point["meets_budget"] and not np.isnan(point["paid_usd"]):
         missed.append("is over the budget")
     return f", which {' and '.join(missed)}" if missed else ""
 
@@ -96,7 +96,7 @@ def _first(answer: Answer, choose: Callable[..., int | None], **more: Any) -> in
     """The row that is chosen among the priced plans that no more speaks against than against the
     recommended one, else among the priced ones, else among all."""
     points = answer.points
-    columns = {"usd": points["expected_usd"], "hours": points["expected_hours"], **more}
+    columns = {"usd": points["paid_usd"], "hours": points["expected_hours"], **more}
     stands, priced = ~set_aside(answer), ~np.isnan(points["usd"])
     for kept in (stands & priced, priced, stands, np.ones_like(stands)):
         rows = np.flatnonzero(kept)
@@ -112,7 +112,7 @@ def described(point: Mapping[str, Any]) -> str:
     seller = vocabulary.seller_short(
         *(str(point[name]) for name in ("provider", "instance_type", "accelerator"))
     )
-    usd = float(point["expected_usd"])
+    usd = float(point["paid_usd"])
     cost = "no price" if np.isnan(usd) else fmt.usd(usd, digits=3)
     return (
         f"{fmt.count(int(point['num_gpus']))} x {point['accelerator']} ({seller}, "

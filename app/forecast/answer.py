@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from app.forecast import excluded, nearest_fit, price_book, stack_limits, standing
 from app.forecast.choice import choice_of, jobs_of
-from app.forecast.choosing import launchable, lead
+from app.forecast.choosing import launchable
 from app.forecast.excluded import LEAST_MFU, LONGEST_DAYS
 from app.forecast.machines import Machine
 from app.forecast.plans import plans_of
-from app.forecast.points import points_of, total_at, within_limits
+from app.forecast.points import priced, within_limits
 from app.forecast.rows.row import Row, rows_of
 from app.forecast.search import Found, searched
 from app.forecast.search_memory import SearchMemory
@@ -68,8 +68,9 @@ def answer(
     faults = np.array([len(reasons) for reasons in against], dtype=np.intp)
     apart = excluded.sold_apart(choice.machines)
     without = choice.left_out + skipped + unwanted + excluded.without_layout(pairs, best)
-    points = points_of(scenario, rows, found)
-    usd, hours = points["expected_usd"], points["expected_hours"]
+    table = priced(scenario, rows, found)
+    points = table.points
+    usd, hours = points["paid_usd"], points["expected_hours"]
     on_time, in_budget = within_limits(scenario, points)
     best_first = ranking.order(
         usd=usd, hours=hours, meets_limits=on_time & in_budget, faults=faults,
@@ -98,19 +99,24 @@ def answer(
     wanted = np.isin(points["id"], list(named)) | (points["frontier"] & with_frontier)
     wanted[:top] = True
     listed = np.flatnonzero(wanted).tolist()
-    of_choice = lead.corrections(scenario, found, [rows[n] for n in best_first], points, listed)
+    order = best_first[np.array(listed, dtype=np.intp)]
     shown = [
         replace(
-            rows[best_first[n]], rank=n + 1, total=total_at(scenario, points, n),
+            rows[row], rank=n + 1,
             meets_deadline=bool(points["meets_deadline"][n]),
             meets_budget=bool(points["meets_budget"][n]),
-            frontier=bool(points["frontier"][n]), against=against[best_first[n]],
-            no_launch=no_launch[best_first[n]], chosen_correction=of_choice.get(n),
+            frontier=bool(points["frontier"][n]), against=against[row],
+            no_launch=no_launch[row], chosen_correction=table.corrections.basis.get(int(row)),
         )
-        for n in listed
+        for n, row in zip(listed, order.tolist(), strict=True)
     ]  # fmt: skip
     return Answer(
-        plans=plans_of(shown, found, points, listed),
+        plans=plans_of(
+            shown,
+            found,
+            {name: column[listed] for name, column in points.items()},
+            table.costs.take(order),
+        ),
         num_plans=len(rows),
         points=points,
         num_candidates=best.counts.candidates,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from app.forecast import machines
 from app.forecast.choice import choice_of, jobs_of
 from app.forecast.choosing import launchable
 from app.forecast.machines import Machine
 from app.forecast.plans import plans_of
-from app.forecast.points import points_of, total_at, within_limits
+from app.forecast.points import priced, within_limits
 from app.forecast.rows.row import rows_of
 from app.forecast.search import searched
 from app.forecast.stack_limits import as_planned
@@ -57,17 +59,18 @@ def plans_by_count(scenario: Scenario, plan: Plan) -> Searched:
     best = search.best
     rented = [(rents[int(job)], n) for n, job in enumerate(best.job)]
     rows = rows_of(rented, search, num_steps=num_steps_of(asked))
-    points = points_of(asked, rows, search)
-    on_time, in_budget = within_limits(asked, points)
+    table = priced(asked, rows, search)
+    on_time, in_budget = within_limits(asked, table.points)
     no_launch = launchable.refusals(search, [(r.best_row, r.machine) for r in rows])
     ranked = [
         replace(
-            row, total=total_at(asked, points, n), meets_deadline=bool(on_time[n]),
-            meets_budget=bool(in_budget[n]), no_launch=no_launch[n],
+            row, meets_deadline=bool(on_time[n]), meets_budget=bool(in_budget[n]),
+            no_launch=no_launch[n], chosen_correction=table.corrections.basis.get(n),
         )
         for n, row in enumerate(rows)
     ]  # fmt: skip
-    found = plans_of(ranked, search, points, range(len(rows)))
+    every = np.arange(len(rows), dtype=np.intp)
+    found = plans_of(ranked, search, table.points, table.costs.take(every))
     if not found:
         raise ScenarioError("No layout fits on this machine at any of the GPU counts around.")
     fits = {p.num_gpus for p in found}

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from app.forecast.failure_inputs import Input, known
+from app.forecast.failure_inputs import Input, given_numbers, known
 from app.forecast.failure_times import host_link_bytes_per_s, time_inputs, times_of
 from app.forecast.stack_limits import as_planned
-from core.failures import failures
+from core.failures import failures, goodput
 from core.failures.goodput import Job
 from core.numeric import Numeric, as_float
 from core.scenario import Scenario
 from core.search.plan import Plan
 from core.units import HOUR_S
+from hardware.reliability import RATE
 
+Columns = Mapping[str, NDArray[Any]]
 # What every job rests on, besides its checkpoints and restarts.
 USED = (
     "failures_per_node_day", "job_failures_per_day", "detection_s", "wait_s", "node_start_s",
@@ -115,3 +118,54 @@ def least_interval_s(job: Job, plan: Plan) -> float:
     """The shortest interval: one step, or the time until the last checkpoint is uploaded."""
     step_s = as_float(job.work_s) / plan.num_steps
     return max(step_s, as_float(job.upload_s) - as_float(job.checkpoint_s))
+
+
+def with_interval(scenario: Scenario, job: Job, *, num_steps: float) -> Job:
+    """The jobs with the interval that the scenario gives, else the best one."""
+    least_s = np.maximum(
+        np.divide(job.work_s, num_steps), np.subtract(job.upload_s, job.checkpoint_s)
+    )
+    given = given_numbers(scenario).get("interval_s")
+    if given is None:
+        return goodput.at_best_interval(job, least_s=least_s)
+    return replace(job, interval_s=np.maximum(given, least_s))
+
+
+def jobs_of(scenario: Scenario, points: Columns) -> tuple[Job, Numeric]:
+    """The plans as a column of jobs without an interval, and the factor of slow nodes on step
+    time."""
+    given = given_numbers(scenario)
+    names = points["accelerator"].tolist()
+    row_of = {name: row for row, name in enumerate(dict.fromkeys(names))}
+    rows = np.fromiter(map(row_of.__getitem__, names), dtype=np.intp, count=len(names))
+    num_nodes = np.asarray(points["num_nodes"], dtype=float)
+    times = {
+        stack: times_of(
+            scenario.model_copy(update={"stack": stack}),
+            given,
+            num_gpus=points["num_gpus"],
+            rented_gpus=num_nodes * points["gpus_per_node"],
+            link_bytes_per_s=np.array([host_link_bytes_per_s(n) for n in row_of])[rows],
+        )
+        for stack in dict.fromkeys(points["stack"].tolist())
+    }
+    mine = [points["stack"] == stack for stack in times]
+
+    def time_of(name: str) -> Numeric:
+        """A time of each plan, as its stack saves checkpoints."""
+        columns = [np.broadcast_to(getattr(t, name), num_nodes.shape) for t in times.values()]
+        return np.select(mine, columns) if columns else np.zeros(num_nodes.shape)
+
+    value: dict[str, Numeric] = {n: known(n, given).value for n in USED if n != RATE}
+    value |= {n: given[n] for n in ("spares", "repair_s") if "spares" in given}
+    value |= {n: given[n] for n in ("min_nodes",) if n in given}
+    return job_at(
+        {
+            **value,
+            RATE: np.array([known(RATE, given, n).value for n in row_of])[rows],
+            **{n: time_of(n) for n in ("checkpoint_s", "upload_s", "restart_s")},
+        },
+        hours=points["wall_clock_hours"],
+        num_nodes=num_nodes,
+        gpus_per_node=points["gpus_per_node"],
+    )

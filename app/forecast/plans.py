@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.forecast.costs import Costs
 from app.forecast.half_network import is_guessed
 from app.forecast.machines import Machine
 from app.forecast.rows.assumptions import assumptions, on_the_host
-from app.forecast.rows.row import Row, usd_at
+from app.forecast.rows.row import Row
 from app.forecast.search import Found
 from app.forecast.training import habits_of
+from core.cost.distribution import uncertain_speed
+from core.cost.run_cost import failure_free_usd
 from core.evidence import uncertainty
 from core.machine.cluster import as_columns
 from core.memory.counters import COUNTERS, counted_bytes
 from core.numeric import as_float
-from core.search.plan import AtHalfNetwork, Interval, Plan
+from core.search.plan import AtHalfNetwork, Plan
 from hardware.measured import measured_accelerators
 
 # What a calibration measures of a device that published runs would also show.
@@ -59,19 +61,21 @@ def skews(rows: Sequence[Row], found: Found) -> NDArray[np.float64]:
 
 
 def plans_of(
-    rows: Sequence[Row], found: Found, points: Mapping[str, NDArray[Any]], at: Sequence[int]
+    rows: Sequence[Row], found: Found, points: Mapping[str, NDArray[Any]], costs: Costs
 ) -> tuple[Plan, ...]:
-    """Everything the page shows of these rows; those of `points` are numbered `at`."""
-    counted = _counted(rows, found, peak=points["peak_memory_bytes"][np.asarray(at, dtype=np.intp)])
+    """Everything the page shows of these rows, with their columns and the dollars of each term."""
+    counted = _counted(rows, found, peak=points["peak_memory_bytes"])
     return tuple(
         _plan_of(
             row,
             found,
-            sigma=float(points["sigma"][n]),
-            half_network=float(points["half_network"][n]),
-            counted={name: column[place] for name, column in counted.items()},
+            costs,
+            number,
+            half_network=float(points["half_network"][number]),
+            gpu_hours=float(points["gpu_hours"][number]),
+            counted={name: column[number] for name, column in counted.items()},
         )
-        for place, (row, n) in enumerate(zip(rows, at, strict=True))
+        for number, row in enumerate(rows)
     )
 
 
@@ -98,23 +102,15 @@ def _counted(
 
 
 def _plan_of(
-    row: Row, found: Found, *, sigma: float, half_network: float, counted: Mapping[str, float]
-) -> Plan:
-    best, total = found.best, row.total
-    if total is None:
-        raise LookupError(f"{row.id} has no totals")
+    row: Row, found: Found, costs: Costs, number: int, *, half_network: float, gpu_hours: float,
+    counted: Mapping[str, float],
+) -> Plan:  # fmt: skip
+    best, cost = found.best, costs.cost.row(number)
     m, n = row.machine, row.best_row
     shift, variance_left = float(found.shift[n]), float(found.variance_left[n])
-    skew = found.question_of(n).eff.throughput_skew
-    low = as_float(uncertainty.p10(row.tokens_per_s, sigma, skew))
-    high = as_float(uncertainty.p90(row.tokens_per_s, sigma, skew))
-    usd = None
-    if not math.isnan(row.usd):  # dollars fall as tokens/s rise
-        usd = Interval(
-            p10=usd_at(row, row.tokens_per_s / high),
-            p50=row.usd,
-            p90=usd_at(row, row.tokens_per_s / low),
-        )
+    at = np.array([number], dtype=np.intp)
+    run = costs.run.take(at)
+    has_price, start = cost.has_price, m.supply.startup_hours
     layout = found.layout_of(n)
     nearby = found.runs.of_row(n, shift=shift, variance_left=variance_left)
     own = found.runs.user_sentence(n, shift=shift, variance_left=variance_left)
@@ -129,7 +125,7 @@ def _plan_of(
         precision=found.variant_of(n).precision,
         compiled=bool(found.question_of(n).work.compiled),
         cuda_graphs=bool(found.question_of(n).work.cuda_graphs),
-        tokens_per_s=Interval(p10=low, p50=row.tokens_per_s, p90=high),
+        tokens_per_s=uncertain_speed(row.tokens_per_s, sigma=run.sigma, skew=run.skew).row(0),
         tokens_per_s_per_gpu=float(best.step.tokens_per_s_per_gpu[n]),
         mfu=float(best.step.mfu[n]),
         hfu=float(best.step.hfu[n]),
@@ -140,11 +136,11 @@ def _plan_of(
         memory_counted_bytes=counted,
         probability_oom=float(best.probability_oom[n]),
         num_steps=row.num_steps,
-        gpu_hours=row.gpu_hours,
+        gpu_hours=gpu_hours,
         wall_clock_hours=row.run_hours,
-        usd_per_gpu_hour=None if usd is None else row.instances_usd / row.gpu_hours,
-        usd=usd,
-        total=total,
+        usd_per_hour=as_float(run.usd_per_hour) if has_price else None,
+        usd_per_gpu_hour=_usd_per_gpu_hour(m),
+        cost=cost,
         meets_deadline=row.meets_deadline,
         meets_budget=row.meets_budget,
         frontier=row.frontier,
@@ -161,16 +157,23 @@ def _plan_of(
         else AtHalfNetwork(
             tokens_per_s=row.tokens_per_s / half_network,
             wall_clock_hours=row.run_hours * half_network,
-            usd=None if usd is None else usd_at(row, half_network),
+            usd=as_float(failure_free_usd(start + row.run_hours * half_network, run))
+            if has_price
+            else None,
         ),
         nearby=nearby,
         assumptions=(
-            *assumptions(row, moved=own),
+            *assumptions(row, cost, moved=own),
             *filter(None, (nearby.sentence,)),
             *on_the_host(m, layout, float(best.host_bytes[n])),
             *habits_of(found.variant_of(n), layout.sharding, ep=layout.ep),
         ),
     )
+
+
+def _usd_per_gpu_hour(m: Machine) -> float | None:
+    usd = m.offer.usd_per_hour
+    return None if usd is None else usd / m.offer.gpu_count
 
 
 def circumstances_of(m: Machine, *, num_gpus: int, crosses: bool) -> uncertainty.Circumstances:

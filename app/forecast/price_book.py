@@ -22,6 +22,7 @@ from pricing.book.offers import OWN, BookedOffers, Terms, booked, place, terms_o
 from pricing.book.quotes import Quoted, quoted
 from pricing.book.rows import Commitment, Owned, PriceBook, Rate
 
+TB = 1e12
 TODAY = "RUNCAST_TODAY"  # judge prices as of this day, an ISO date
 
 Machines = tuple[tuple[Machine, ...], tuple[Offer, ...]]
@@ -153,6 +154,10 @@ def with_terms(scenario: Scenario, chosen: Sequence[Machine]) -> tuple[Machine, 
 
     @cache
     def terms(provider: str, region: str) -> Terms:
-        return terms_of(book, provider, region, day, checkpoint_bytes=size)
+        return terms_of(
+            book, provider, region, day, checkpoint_bytes=size,
+            kept_checkpoints=scenario.kept_checkpoints,
+            data_bytes=None if scenario.dataset_tb is None else scenario.dataset_tb * TB,
+        )  # fmt: skip
 
     return tuple(replace(m, terms=terms(m.offer.provider, m.offer.region)) for m in chosen)

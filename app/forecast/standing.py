@@ -65,7 +65,7 @@ def gates(
             confidence=scenario.deadline_confidence,
         )
     if scenario.budget_usd is not None:
-        found["budget"] = np.maximum(points["expected_usd"] / scenario.budget_usd - 1, 0.0)
+        found["budget"] = np.maximum(points["paid_usd"] / scenario.budget_usd - 1, 0.0)
     most = recommended.MOST_PROBABILITY_OOM
     faults = [len(OF_THE_PRICE.intersection(r)) for r in reasons]
     return found | {

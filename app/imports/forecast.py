@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from app.forecast import machines
 from app.forecast.answer import answer
 from app.forecast.fixed_layout import judged
 from app.forecast.search import anchor_of
 from app.forecast.stack_limits import software
 from app.scenario.layout import layout_text
+from core.cost.distribution import uncertain_speed
+from core.cost.uncertain import Uncertain
 from core.errors import ScenarioError
 from core.evidence import uncertainty
 from core.explain.explain import record_of
 from core.scenario import Scenario
-from core.search.plan import Interval, Layout, Plan
+from core.search.plan import Layout, Plan
 from hardware.efficiency import efficiency
 
 TOP = 1000  # plans searched for the named one
@@ -41,7 +41,7 @@ class Run:
     num_gpus: int
     gpus_per_node: int
     layout: Layout
-    forecast: Interval
+    forecast: Uncertain
     fits: bool
     plan: Plan | None = None  # None: no plan is offered for it
 
@@ -77,14 +77,13 @@ def forecast_of(scenario: Scenario, named: Mapping[str, object]) -> Run | None:
 
 def run_of(plan: Plan) -> Run:
     """The run of a plan."""
-    each = {n: getattr(plan.tokens_per_s, n) / plan.num_gpus for n in ("p10", "p50", "p90")}
     return Run(
         plan_id=plan.id,
         accelerator=plan.offer.accelerator,
         num_gpus=plan.num_gpus,
         gpus_per_node=plan.offer.gpu_count,
         layout=plan.layout,
-        forecast=Interval(**each),
+        forecast=plan.tokens_per_s.times(1 / plan.num_gpus),
         fits=True,
         plan=plan,
     )
@@ -108,11 +107,7 @@ def too_large(scenario: Scenario, layout: str, measured: float) -> Run:
         num_gpus=num_gpus,
         gpus_per_node=machine.offer.gpu_count,
         layout=record_of(found.layouts, 0),
-        forecast=Interval(
-            p10=float(np.asarray(uncertainty.p10(found.predicted, sigma, skew))),
-            p50=found.predicted,
-            p90=float(np.asarray(uncertainty.p90(found.predicted, sigma, skew))),
-        ),
+        forecast=uncertain_speed(found.predicted, sigma=sigma, skew=skew).row(0),
         fits=False,
     )
 

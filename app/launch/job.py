@@ -40,10 +40,11 @@ def job_of(scenario: Scenario, plan: Plan, *, name: str | None = None) -> Recipe
     fabric = (known.fabric if known else None) or ""
     work = workload_of(scenario, model)
     risk = risk_of(scenario, plan)
-    limit = None if risk.hours is None else risk.hours.p90_all
+    p90 = as_float(plan.cost.hours.p90)
+    limit = p90 if math.isfinite(p90) else None
     return RecipeJob(
         name=default_name(model.label, plan) if name is None else name,
-        header=header_of(scenario, plan, limit),
+        header=header_of(scenario, plan),
         model_id=model.id,
         model_label=model.label,
         model=model.transformer,
@@ -110,21 +111,20 @@ def nccl_fabrics(scenario: Scenario, plan: Plan, fabric: str) -> tuple[str, ...]
     return tuple(f for f in found if f)
 
 
-def header_of(scenario: Scenario, plan: Plan, limit: float | None) -> Header:
-    """The header of every file; `limit` is the P90 of the run's hours, with failures and the
-    forecast's error; None if it never ends."""
+def header_of(scenario: Scenario, plan: Plan) -> Header:
+    """The header of every file."""
     fields = {"plan": plan.id, "prices": scenario.prices or current_prices()}
     query = stamped(scenario.model_copy(update=fields)).to_query()
     return Header(
         product=f"Runcast {version()}".strip(),
         link=f"?{urlencode(query)}",
         prices=fields["prices"],
-        forecast=forecast_sentences(scenario, plan, limit),
+        forecast=forecast_sentences(scenario, plan),
         assumptions=plan.assumptions,
     )
 
 
-def forecast_sentences(scenario: Scenario, plan: Plan, limit: float | None) -> tuple[str, ...]:
+def forecast_sentences(scenario: Scenario, plan: Plan) -> tuple[str, ...]:
     """The forecast as lines to compare the first minutes of a run with."""
     rate, step_s = plan.tokens_per_s, math.fsum(plan.step_s.values())
     spread = (rate.p50 / rate.p90, rate.p50 / rate.p10)  # of the step time
@@ -132,7 +132,6 @@ def forecast_sentences(scenario: Scenario, plan: Plan, limit: float | None) -> t
     peak = math.fsum(plan.memory_bytes.values())
     lay, region = plan.layout, stated_region(plan.offer.region)
     stages = f" x {lay.virtual_stages} virtual stages" if lay.virtual_stages > 1 else ""
-    usd = "" if plan.expected_usd is None else f" and {fmt.usd(plan.expected_usd)}"
     lines = [
         machine(plan) + (f" in {region}" if region else ""),
         f"tp {lay.tp}, pp {lay.pp}{stages}, cp {lay.cp}, ep {lay.ep}, "
@@ -147,17 +146,19 @@ def forecast_sentences(scenario: Scenario, plan: Plan, limit: float | None) -> t
         f"{fmt.gib(peak)} of {fmt.gib(plan.memory_capacity_bytes)} at the peak of the fullest GPU; "
         f"out of memory with a chance of {fmt.chance(plan.probability_oom)}",
     ]
+    time, paid = plan.cost.hours, plan.paid
     if math.isfinite(plan.expected_hours):
-        lines.append(f"{fmt.days(plan.expected_hours)}{usd} expected, all in")
+        lines.append(
+            f"{fmt.days(time.mean)} expected with failures, P10 to P90 {fmt.days(time.p10)} to "
+            f"{fmt.days(time.p90)}"
+        )
+        if paid is not None:
+            lines.append(
+                f"{fmt.usd(paid.mean)} expected, P10 to P90 {fmt.usd(paid.p10)} to "
+                f"{fmt.usd(paid.p90)}"
+            )
     lines.append(
         f"{fmt.days(hours.p50)} without failures, P10 to P90 {fmt.days(hours.p10)} to "
         f"{fmt.days(hours.p90)}"
     )
-    if limit is not None:
-        lines.append(f"{fmt.days(limit)} with failures and the forecast's own error, P90")
-    if plan.usd is not None:
-        lines.append(
-            f"{fmt.usd(plan.usd.p50)} without failures, P10 to P90 {fmt.usd(plan.usd.p10)} to "
-            f"{fmt.usd(plan.usd.p90)}"
-        )
     return tuple(lines)

@@ -52,14 +52,14 @@ class Forecast:
     def expected_usd(self) -> float | None:
         """Of the whole where there are stages, else of the plan."""
         if self.whole is not None:
-            return None if self.whole.total.usd is None else self.whole.usd
-        return None if self.plan is None else self.plan.expected_usd
+            return None if self.whole.paid is None else self.whole.usd
+        return None if self.plan is None else self.plan.paid_usd
 
     @property
     def expected_hours(self) -> float | None:
         """Of the whole where there are stages, else of the plan."""
         if self.whole is not None:
-            return self.whole.total.hours.expected
+            return self.whole.cost.hours.mean
         return None if self.plan is None else self.plan.expected_hours
 
     @property

@@ -16,7 +16,6 @@ import pandas as pd
 from app.document import format as fmt
 from app.document import vocabulary
 from app.forecast.training import tokens_of
-from app.forecast.with_failures import with_failures
 from app.plan import document as plan_document
 from app.plan.document import (
     AGAINST,
@@ -28,6 +27,7 @@ from app.plan.document import (
     MEMORY,
     MFU,
     ON_TIME,
+    PAID,
     PRICE,
     SPEED,
     TIME,
@@ -44,11 +44,11 @@ CLOUD, GPU, GPUS, PURCHASE = "Cloud", "GPU", "GPUs", "Purchase"
 ID = "Plan"
 
 UNITS = {"run": "Whole run", "mtoken": "Per million tokens", "gpu_hour": "Per GPU-hour"}
-COST_IN = {"run": EXPECTED_COST, "mtoken": MTOKEN, "gpu_hour": GPU_HOUR}
+COST_IN = {"run": PAID, "mtoken": MTOKEN, "gpu_hour": GPU_HOUR}
 # Sort orders: the column, and whether higher is better.
 ORDERS: dict[str, tuple[str, str, bool]] = {
     "rank": ("rank", "#", False),
-    "usd": ("expected cost, the cheapest first", EXPECTED_COST, False),
+    "usd": ("cost, the cheapest first", PAID, False),
     "time": ("expected time, the fastest first", EXPECTED_TIME, False),
     "failing": ("time with failures, the fastest first", FAILING_TIME, False),
     "gpus": ("GPUs, the fewest first", GPUS, False),
@@ -103,21 +103,21 @@ def every(scenario: Scenario, answer: Answer) -> pd.DataFrame:
     p = answer.points
     if not answer.num_plans:
         return pd.DataFrame(columns=[ID, "#", *COST_IN.values(), *SHOWN, LIMITS, FRONTIER, AGAINST])
-    failing = with_failures(scenario, p, num_steps=answer.plans[0].num_steps)
     mtokens = tokens_of(scenario) / 1e6
     limits = np.asarray(p["meets_deadline"], dtype=bool) & np.asarray(p["meets_budget"], dtype=bool)
     return pd.DataFrame(
         {
             ID: p["id"],
             "#": p["rank"],
+            PAID: p["paid_usd"],
             EXPECTED_COST: p["expected_usd"],
-            MTOKEN: p["expected_usd"] / mtokens,
-            GPU_HOUR: p["expected_usd"] / p["gpu_hours"],
+            MTOKEN: p["paid_usd"] / mtokens,
+            GPU_HOUR: p["paid_usd"] / p["gpu_hours"],
             EXPECTED_TIME: p["expected_hours"] * plan_document.DAYS_PER_HOUR,
             ON_TIME: p["chance_on_time"],
             COST: p["usd"],
             TIME: p["hours"] * plan_document.DAYS_PER_HOUR,
-            FAILING_TIME: failing["hours_expected"] * plan_document.DAYS_PER_HOUR,
+            FAILING_TIME: p["expected_hours"] * plan_document.DAYS_PER_HOUR,
             GPU: p["accelerator"],
             GPUS: p["num_gpus"],
             CLOUD: p["provider"],
@@ -131,10 +131,10 @@ def every(scenario: Scenario, answer: Answer) -> pd.DataFrame:
             MEMORY: p["peak_memory_bytes"] / GIB,
             "Usable memory (GiB)": p["memory_capacity_bytes"] / GIB,
             OOM: p["probability_oom"],
-            PRICE: p["instances_usd"] / p["gpu_hours"],
+            PRICE: p["usd_per_gpu_hour"],
             GPU_HOURS: p["gpu_hours"],
-            plan_document.FAILING_COST: failing["usd_expected"],
-            plan_document.GOODPUT: failing["goodput"],
+            plan_document.FAILING_COST: p["expected_usd"],
+            plan_document.GOODPUT: p["goodput"],
             "Price of": p["observed_at"],
             LIMITS: np.where(limits, "yes", "no"),
             FRONTIER: np.where(np.asarray(p["frontier"], dtype=bool), "yes", "no"),

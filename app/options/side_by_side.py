@@ -15,12 +15,11 @@ from app.document import format as fmt
 from app.document import vocabulary
 from app.document.on_use import pd
 from app.forecast.training import tokens_of
-from app.forecast.with_failures import WithFailures, of_plans
 from app.plan import document as plan_document
 from app.plan import words as plan_words
-from core.money.bill import ZERO, Figure, Hours
+from core.cost.uncertain import Uncertain
 from core.scenario import Scenario
-from core.search.plan import Expected, Plan
+from core.search.plan import Plan
 from pricing.book.offers import is_quote
 from pricing.book.quotes import INSTANCE
 
@@ -70,8 +69,6 @@ class _Seen:
 
     scenario: Scenario
     plan: Plan
-    time: Expected  # hours of the run, all in
-    failing: WithFailures
     energy: Energy
     today: dt.date
 
@@ -147,16 +144,10 @@ def file(found: Sequence[Row], names: Sequence[str]) -> pd.DataFrame:
 
 def _seen(subject: Subject, today: dt.date) -> _Seen:
     scenario, plan = subject.scenario, subject.plan
-    time, start = plan.training_hours, plan.startup_hours
-    training = Figure(lower=time.p10, expected=time.p50, upper=time.p90)
-    startup = Figure(lower=start, expected=start, upper=start)
-    hours = Hours(training=training, checkpoints=ZERO, failures=ZERO, waiting=ZERO, startup=startup)
     return _Seen(
         scenario=scenario,
         plan=plan,
-        time=plan.total.hours,
-        failing=of_plans(scenario, (plan,))[0],
-        energy=energy_of(scenario, plan, hours),
+        energy=energy_of(scenario, plan),
         today=today,
     )
 
@@ -212,13 +203,12 @@ def _text_row(label: str, of: Callable[[_Seen], str], seen: Sequence[_Seen]) -> 
     return Row(label=label, unit="", texts=texts, numbers=(math.nan,) * len(texts), deltas=none)
 
 
-def _expected(figure: Figure | None) -> float | None:
-    return None if figure is None else float(figure.expected)
+def _mean(figures: Uncertain | None) -> float | None:
+    return None if figures is None else float(figures.mean)
 
 
 def _usd(s: _Seen, which: str) -> float:
-    usd = s.plan.total.usd
-    return math.nan if usd is None else float(getattr(usd, which))
+    return float(getattr(s.plan.cost.paid, which))
 
 
 def _price_seen(s: _Seen) -> str:
@@ -231,19 +221,22 @@ def _price_seen(s: _Seen) -> str:
 
 
 _QUANTITIES: tuple[_Number | tuple[str, Callable[[_Seen], str]], ...] = (
-    _Number("Expected cost", "USD", lambda s: _usd(s, "expected"), fmt.usd_short),
+    _Number("Expected cost", "USD", lambda s: _usd(s, "mean"), fmt.usd_short),
     _Number("Cost, P10", "USD", lambda s: _usd(s, "p10"), fmt.usd_short),
     _Number("Cost, P90", "USD", lambda s: _usd(s, "p90"), fmt.usd_short),
     _Number("Cost of 1M tokens", "USD",
-            lambda s: _usd(s, "expected") / (tokens_of(s.scenario) / 1e6), fmt.usd_short),
-    _Number("Expected time", "hours", lambda s: s.time.expected, fmt.days),
-    _Number("Time, P10", "hours", lambda s: s.time.p10, fmt.days),
-    _Number("Time, P90", "hours", lambda s: s.time.p90, fmt.days),
-    _Number("Chance on time", "fraction", lambda s: s.plan.total.chance_on_time, fmt.chance),
-    _Number("Cost had nothing failed", "USD",
+            lambda s: _usd(s, "mean") / (tokens_of(s.scenario) / 1e6), fmt.usd_short),
+    _Number("Expected time", "hours", lambda s: s.plan.cost.hours.mean, fmt.days),
+    _Number("Time, P10", "hours", lambda s: s.plan.cost.hours.p10, fmt.days),
+    _Number("Time, P90", "hours", lambda s: s.plan.cost.hours.p90, fmt.days),
+    _Number("Chance on time", "fraction", lambda s: s.plan.chance_on_time, fmt.chance),
+    _Number("Cost without failures", "USD",
             lambda s: None if s.plan.usd is None else s.plan.usd.p50, fmt.usd_short),
-    _Number("Time had nothing failed", "hours", lambda s: s.plan.hours.p50, fmt.days),
-    _Number("Goodput", "fraction", lambda s: s.failing.goodput, fmt.percent),
+    _Number("Time without failures", "hours", lambda s: s.plan.hours.p50, fmt.days),
+    _Number("Chance within budget", "fraction", lambda s: s.plan.chance_in_budget, fmt.chance),
+    _Number("Share of a commitment", "USD",
+            lambda s: s.plan.expected_usd if s.plan.cost.commits else None, fmt.usd_short),
+    _Number("Goodput", "fraction", lambda s: s.plan.cost.goodput, fmt.percent),
     _Number("Tokens/s", "tokens/s", lambda s: s.plan.tokens_per_s.p50, fmt.tokens),
     _Number("Tokens/s of a GPU", "tokens/s", lambda s: s.plan.tokens_per_s_per_gpu, fmt.tokens),
     _Number("MFU", "fraction", lambda s: s.plan.mfu, fmt.percent),
@@ -267,6 +260,6 @@ _QUANTITIES: tuple[_Number | tuple[str, Callable[[_Seen], str]], ...] = (
     ("Deadline and budget",
      lambda s: "; ".join(plan_words.missed(s.scenario, s.plan)) or "within the limits"),
     ("Rank", lambda s: f"#{s.plan.rank}"),
-    _Number("Energy", "kWh", lambda s: _expected(s.energy.total), energy_text),
-    _Number("CO2e", "kg", lambda s: _expected(s.energy.carbon.figure), tonnes),
+    _Number("Energy", "kWh", lambda s: _mean(s.energy.total), energy_text),
+    _Number("CO2e", "kg", lambda s: _mean(s.energy.carbon.figure), tonnes),
 )  # fmt: skip

@@ -9,7 +9,6 @@ from app.document import format as fmt
 from app.document import vocabulary
 from app.document.blocks import Block, Bullets, Copied, Paragraph, Section
 from app.document.table import Column, Table, column, text_column
-from app.forecast.with_failures import of_plans
 from app.plan import words
 from app.plan.decided import recommended_sentence
 from app.plan.document import AGAINST, utilisation
@@ -27,7 +26,7 @@ COLUMNS: tuple[Column[Plan], ...] = (
     text_column("Purchase", lambda p: vocabulary.purchase_short(p.offer.purchase)),
     text_column("Layout", lambda p: fmt.layout_short(p.layout), wraps=True),
     column("Time", lambda p: fmt.days(p.expected_hours)),
-    column("Cost", lambda p: fmt.usd(p.expected_usd, digits=3)),
+    column("Cost", lambda p: fmt.usd(p.paid_usd, digits=3)),
     column("MFU", lambda p: fmt.percent(p.mfu)),
     text_column(AGAINST, lambda p: ", ".join(p.against).replace("_", " ")),  # short: narrow window
 )
@@ -72,10 +71,10 @@ def _first(scenario: Scenario, plan: Plan, today: dt.date) -> Iterator[Block | S
         f"peak memory {fmt.gib(sum(plan.memory_bytes.values()))} of "
         f"{fmt.gib(plan.memory_capacity_bytes)} a GPU"
     )
-    unfailing = words.unfailing_sentence(plan, of_plans(scenario, (plan,))[0])
+    unfailing = words.unfailing_sentence(plan)
     found = (
         figures,
-        f"Had nothing failed: {unfailing}",
+        f"Without failures: {unfailing}",
         f"Chosen by forecast {chosen}" if (chosen := words.chosen_sentence(plan)) else "",
         " ".join(filter(None, (words.network_sentence(plan), words.half_network_sentence(plan)))),
         words.batch_advice(scenario).sentence,

@@ -15,11 +15,11 @@ from app.document.vocabulary import MEMORY_PARTS, STEP_PARTS
 from app.forecast.alternatives import Pick, picks_of
 from app.forecast.fixed_layout import Verdict
 from app.forecast.price_book import price_day
-from app.forecast.with_failures import of_plans
 from app.plan.decided import recommended_sentence
 from app.plan.inputs_json import inputs_json, made_with_json, plan_inputs_json
 from app.plan.words import batch_advice
 from app.scenario.link_query import link_query
+from core.cost.uncertain import Uncertain
 from core.scenario import Scenario
 from core.scenario.task_size import BatchAdvice
 from core.search.plan import Answer, NearbyRuns, Plan
@@ -27,6 +27,9 @@ from pricing.book.offers import is_quote
 from pricing.offers import snapshot
 
 SCHEMA_VERSION = 1
+HOURS_PER_DAY = 24.0
+QUANTILES = ("p10", "p50", "p90")
+OUTCOMES = {"expected": "mean", "p50": "p50", "p90": "p90"}
 LAYOUT_KEYS = (
     "tp", "pp", "virtual_stages", "cp", "ep", "dp_replicate", "dp_shard", "sharding",
     "micro_batch_size", "num_microbatches", "recompute", "etp", "schedule", "context_parallel",
@@ -41,10 +44,7 @@ def plan_json(scenario: Scenario, answer: Answer, *, with_inputs: bool = True) -
     """
     prices = snapshot(scenario.prices)
     asked = {name: plain(value) for name, value in scenario.model_dump(mode="json").items()}
-    plans: list[dict[str, Json]] = [
-        {**_plan(p), "with_failures": {name: number(v) for name, v in asdict(f).items()}}
-        for p, f in zip(answer.plans, of_plans(scenario, answer.plans), strict=True)
-    ]
+    plans: list[dict[str, Json]] = [_plan(p) for p in answer.plans]
     inputs: dict[str, Json] = {}
     if with_inputs:
         inputs = {"made_with": made_with_json(), "inputs": inputs_json(scenario, answer.plans)}
@@ -122,6 +122,7 @@ def _pick(pick: Pick) -> dict[str, Json]:
         "accelerator": str(point["accelerator"]),
         "usd": number(point["usd"]),
         "expected_usd": number(point["expected_usd"]),
+        "paid_usd": number(point["paid_usd"]),
         "expected_hours": number(point["expected_hours"]),
         "wall_clock_hours": number(point["wall_clock_hours"]),
         "startup_hours": number(point["startup_hours"]),
@@ -173,6 +174,8 @@ def _plan(plan: Plan) -> dict[str, Json]:
         "usd_per_gpu_hour": number(plan.usd_per_gpu_hour),
         "term_usd": number(plan.term_usd),
         **total_json(plan),
+        "cost": _cost(plan),
+        "with_failures": _with_failures(plan),
         "chosen_correction": _chosen(plan),
         "price": {
             "usd_per_hour": number(offer.usd_per_hour),
@@ -193,28 +196,66 @@ def _plan(plan: Plan) -> dict[str, Json]:
 
 
 def total_json(plan: Plan) -> dict[str, Json]:
-    """A plan all in; null: it never ends, has no price, or there is no deadline."""
-    hours, usd = plan.total.hours, plan.total.usd
+    """What a plan takes and costs; null: it never ends, has no price, or there is no limit."""
+    cost = plan.cost
+    hours, days = cost.hours, cost.hours.mean / HOURS_PER_DAY
     return {
         "expected_usd": number(plan.expected_usd),
-        **{f"expected_usd_{n}": number(getattr(usd, n, None)) for n in ("p10", "p50", "p90")},
-        "expected_hours": number(hours.expected),
-        "expected_days": number(hours.expected / 24.0),
-        **{f"expected_hours_{n}": number(getattr(hours, n)) for n in ("p10", "p50", "p90")},
-        "chance_on_time": number(plan.total.chance_on_time),
+        **_quantiles("expected_usd", cost.total),
+        "paid_usd": number(plan.paid_usd),
+        **_quantiles("paid_usd", cost.paid),
+        "expected_hours": number(hours.mean),
+        "expected_days": number(days),
+        **_quantiles("expected_hours", hours),
+        "chance_on_time": number(plan.chance_on_time),
+        "chance_in_budget": number(plan.chance_in_budget),
+    }
+
+
+def _quantiles(name: str, figures: Uncertain) -> dict[str, Json]:
+    return {f"{name}_{q}": number(getattr(figures, q)) for q in ("p10", "p50", "p90")}
+
+
+def _cost(plan: Plan) -> dict[str, Json]:
+    """The terms of the cost and the causes of the time: means add up to expected_usd and
+    expected_hours. `failures_only` is at the forecast speed and the price as seen."""
+    cost = plan.cost
+    terms = cost.terms if cost.terms is not None and cost.has_price else None
+    return {
+        "usd": None
+        if terms is None
+        else {
+            name: {"mean": number(term.mean), **{q: number(getattr(term, q)) for q in QUANTILES}}
+            for name, term in terms.items()
+        },
+        "hours": {cause: number(hours) for cause, hours in cost.hour_terms.items()},
+        **_numbers(
+            cost, "failures_only_usd", "failures_only_hours", "uncorrected_usd",
+            "uncorrected_hours", "paid_hours", "failures", "goodput", "num_terms", "window_hours",
+        ),
+    }  # fmt: skip
+
+
+def _with_failures(plan: Plan) -> dict[str, Json]:
+    """Time and cost with failures: those of the plan."""
+    hours, usd = plan.cost.hours, plan.cost.total
+    return {
+        "goodput": number(plan.cost.goodput),
+        **{f"hours_{key}": number(getattr(hours, name)) for key, name in OUTCOMES.items()},
+        **{f"usd_{key}": number(getattr(usd, name)) for key, name in OUTCOMES.items()},
     }
 
 
 def _chosen(plan: Plan) -> dict[str, Json] | None:
-    """What is expected without the luck of the choice; null: the plan leads nothing, or somebody
-    measured it."""
-    if (found := plan.chosen_correction) is None:
+    """What choosing the plan by its forecast took off; null: it leads nothing, or it was
+    measured."""
+    if (correction := plan.chosen_correction) is None:
         return None
     return {
-        **_numbers(found, "num_machines", "lead", "shrink"),
-        "expected_usd": None if found.total.usd is None else number(found.total.usd.expected),
-        "expected_hours": number(found.total.hours.expected),
-        "chance_on_time": number(found.total.chance_on_time),
+        **_numbers(correction, "num_machines", "lead", "shrink"),
+        "expected_usd": number(plan.expected_usd),
+        "expected_hours": number(plan.expected_hours),
+        "chance_on_time": number(plan.chance_on_time),
     }
 
 
@@ -227,6 +268,7 @@ def brief_json(plan: Plan) -> dict[str, Json]:
         "wall_clock_hours": plan.wall_clock_hours,
         "usd": None if plan.usd is None else plan.usd.p50,
         "expected_usd": number(plan.expected_usd),
+        "paid_usd": number(plan.paid_usd),
         "expected_hours": number(plan.expected_hours),
     }
 

@@ -46,7 +46,7 @@ def _extreme(answer: Answer, column: str) -> Plan | Point | None:
         return None
     values = np.asarray(answer.points[column], dtype=float)
     points = answer.points
-    usd = np.asarray(points["expected_usd"], dtype=float)
+    usd = np.asarray(points["paid_usd"], dtype=float)
     dear = np.isnan(usd)
     if column == "expected_hours":
         dear |= ~points["meets_budget"]
@@ -58,7 +58,7 @@ def _extreme(answer: Answer, column: str) -> Plan | Point | None:
     plan_id = str(answer.points["id"][row])
     gpus, provider = fmt.count(answer.points["num_gpus"][row]), answer.points["provider"][row]
     return next((p for p in answer.plans if p.id == plan_id), None) or Point(
-        usd=float(answer.points["expected_usd"][row]),
+        usd=float(answer.points["paid_usd"][row]),
         hours=float(answer.points["expected_hours"][row]),
         machine=f"{gpus} x {answer.points['accelerator'][row]}, {provider}",
     )
@@ -66,7 +66,7 @@ def _extreme(answer: Answer, column: str) -> Plan | Point | None:
 
 def _of_plan(label: str, about: str, number: str, plan: Plan, today: dt.date) -> Headline:
     """The cost or the time of a plan, its spread, the other of the two, the age of the price."""
-    cost, time = fmt.usd_short(plan.expected_usd), fmt.days(plan.expected_hours)
+    cost, time = fmt.usd_short(plan.paid_usd), fmt.days(plan.expected_hours)
     value, other, spread = cost, time, cost_range(plan)
     if number == "time":
         value, other, spread = time, cost, time_range(plan)
@@ -78,7 +78,7 @@ def _of_plan(label: str, about: str, number: str, plan: Plan, today: dt.date) ->
 
 def _least(label: str, about: str, number: str, answer: Answer, today: dt.date) -> Headline | None:
     """The plan with the least cost or time; None if there is none."""
-    match _extreme(answer, "expected_usd" if number == "cost" else "expected_hours"):
+    match _extreme(answer, "paid_usd" if number == "cost" else "expected_hours"):
         case Plan() as plan:
             return _of_plan(label, about, number, plan, today)
         case Point() as point:
@@ -117,7 +117,7 @@ def headlines(scenario: Scenario, answer: Answer, selected: Plan, today: dt.date
 
 def _on_time(scenario: Scenario, best: Plan) -> Headline | None:
     """The chance that the recommended plan ends by the deadline; None without one."""
-    chance, days = best.total.chance_on_time, scenario.deadline_days
+    chance, days = best.chance_on_time, scenario.deadline_days
     if chance is None or days is None:
         return None
     lines = (

@@ -40,13 +40,13 @@ def _decided(scenario: Scenario, answer: Answer, found: Recommendation) -> str:
     other = "other " if any(g.is_empty for g in found.gates) else ""
     of = f"of {fmt.count(found.num_passing)} that pass every {other}gate" * (found.num_passing > 1)
     mine, base = _point(answer, 0), _point(answer, found.base)
-    usd = float(mine["expected_usd"]) - float(base["expected_usd"])
+    usd = float(mine["paid_usd"]) - float(base["paid_usd"])
     hours = float(mine["expected_hours"]) - float(base["expected_hours"])
-    no_price = "No price is known: " if answer.plans[0].expected_usd is None else ""
+    no_price = "No price is known: " if answer.plans[0].paid_usd is None else ""
     if found.base == 0 or not abs(hours) >= 0:
         said = f"the {what} {of or f'that passes every {other}gate'}."
         return no_price + (said if no_price else said.capitalize())
-    money = _difference(usd, fmt.usd_short, "more", "less", base["expected_usd"])
+    money = _difference(usd, fmt.usd_short, "more", "less", base["paid_usd"])
     time = _difference(hours, fmt.days, "later", "sooner", base["expected_hours"])
     first, second = (time, money) if by_time else (money, time)
     why = "" if _is_better(hours if not by_time else usd, base, by_time) else ", and simpler"
@@ -57,12 +57,12 @@ def _decided(scenario: Scenario, answer: Answer, found: Recommendation) -> str:
 
 def _by_time(scenario: Scenario, answer: Answer) -> bool:
     """Whether time ranks the plans: asked for, or all that is known of them."""
-    return scenario.rank_by == "time" or answer.plans[0].expected_usd is None
+    return scenario.rank_by == "time" or answer.plans[0].paid_usd is None
 
 
 def _is_better(change: float, base: Mapping[str, Any], by_time: bool) -> bool:
     """Whether what comes second is better by more than nothing: then it decided."""
-    whole = float(base["expected_usd" if by_time else "expected_hours"])
+    whole = float(base["paid_usd" if by_time else "expected_hours"])
     return change < -CLOSE * whole
 
 
@@ -74,15 +74,15 @@ def _difference(change: float, write: Any, more: str, less: str, whole: object) 
 
 def _empty(scenario: Scenario, plan: Plan, gate: str) -> str:
     """Which gate nothing passes, and how far from it the plan is."""
-    chance = plan.total.chance_on_time or 0.0
+    chance = plan.chance_on_time or 0.0
     budget = fmt.usd(scenario.budget_usd)
     sure = fmt.percent(scenario.deadline_confidence)
     return {
         "deadline": f"No plan ends by the deadline with a chance of {sure}: this one with "
         f"{fmt.chance(chance)}.",
         "budget": f"No such plan is expected to cost at most {budget}: this one "
-        f"{fmt.usd(plan.expected_usd)}."
-        if plan.expected_usd is not None
+        f"{fmt.usd(plan.paid_usd)}."
+        if plan.paid_usd is not None
         else f"Nothing can be held against the budget of {budget}.",
         "memory": "No such plan runs out of memory with a chance of at most 5%: this one with "
         f"{fmt.chance(plan.probability_oom)}.",
@@ -134,10 +134,10 @@ def _spot(plan: Plan) -> str:
     """By which policy a spot plan is bought, and how late it may be."""
     if plan.offer.purchase != "spot":
         return ""
-    chance = plan.total.chance_on_time
+    chance = plan.chance_on_time
     late = "" if chance is None else f", {fmt.chance(1 - chance)} likely late"
     return (
-        f"Spot only, waiting whenever it is preempted: P90 {fmt.days(plan.total.hours.p90)}{late}."
+        f"Spot only, waiting whenever it is preempted: P90 {fmt.days(plan.cost.hours.p90)}{late}."
     )
 
 

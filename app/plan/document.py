@@ -17,13 +17,10 @@ from app.document import vocabulary
 from app.document.on_use import pd
 from app.document.table import Column, Table, column, text_column
 from app.forecast.standing import price_in_doubt
-from app.forecast.with_failures import WithFailures
 from app.plan import words
 from core.scenario import Scenario
 from core.search.plan import Answer, Exclusion, Plan
 from core.units import DAY_S, GIB, HOUR_S
-
-Ranked = tuple[Plan, WithFailures]
 
 DRAWN_DOMINATED = 300  # dominated points in the chart: more would add nothing
 DAYS_PER_HOUR = HOUR_S / DAY_S
@@ -34,7 +31,8 @@ NO_PRICE = "no price known"
 EXPECTED_COST, EXPECTED_TIME = "Expected cost (USD)", "Expected time (days)"
 EXPECTED_LOW, EXPECTED_HIGH = "Expected cost P10 (USD)", "Expected cost P90 (USD)"
 TIME_LOW, TIME_HIGH = "Expected time P10 (days)", "Expected time P90 (days)"
-ON_TIME = "Chance on time"
+PAID = "To pay (USD)"  # with whole terms of reservations
+ON_TIME, IN_BUDGET = "Chance on time", "Chance within budget"
 COST, COST_LOW, COST_HIGH = "Cost (USD)", "Cost P10 (USD)", "Cost P90 (USD)"
 TIME, PRICE, MEMORY = "Time (days)", "Price (USD per GPU-hour)", "Peak memory (GiB)"
 SPEED, MFU, GPU_HOURS = "Tokens/s", "MFU", "GPU-hours"
@@ -47,7 +45,8 @@ IN_FILE = (COST, TIME, FAILING_TIME, COST_LOW, COST_HIGH, PRICE, GPU_HOURS, FAIL
            TIME_HIGH)  # fmt: skip
 # Number formats that the browser applies: a pandas Styler would take 14 ms of every rerun.
 FORMATS = {
-    EXPECTED_COST: "$%,d", EXPECTED_TIME: "%.3g", ON_TIME: "percent", "GPUs": "%,d",
+    PAID: "$%,d", EXPECTED_COST: "$%,d", EXPECTED_TIME: "%.3g", ON_TIME: "percent",
+    IN_BUDGET: "percent", "GPUs": "%,d",
     COST: "$%,d", TIME: "%.3g", FAILING_TIME: "%.3g", MFU: "percent", SPEED: "compact",
     MEMORY: "%.3g", PRICE: "$%.3g",
 }  # fmt: skip
@@ -62,51 +61,53 @@ def _region(name: str) -> str:
     return vocabulary.stated_region(name) or "region not stated"
 
 
-def _usd(head: str, name: str) -> Column[Ranked]:
-    return column(head, lambda r: getattr(r[0].usd, name, math.nan))
+def _usd(head: str, name: str) -> Column[Plan]:
+    return column(head, lambda p: getattr(p.usd, name, math.nan))
 
 
-def _total_usd(head: str, name: str) -> Column[Ranked]:
-    return column(head, lambda r: getattr(r[0].total.usd, name, math.nan))
+def _total_usd(head: str, name: str) -> Column[Plan]:
+    return column(head, lambda p: getattr(p.cost.total, name))
 
 
-def _total_days(head: str, name: str) -> Column[Ranked]:
-    return column(head, lambda r: getattr(r[0].total.hours, name) * DAYS_PER_HOUR)
+def _total_days(head: str, name: str) -> Column[Plan]:
+    return column(head, lambda p: getattr(p.cost.hours, name) * DAYS_PER_HOUR)
 
 
-RANKED: tuple[Column[Ranked], ...] = (
-    column("#", lambda r: r[0].rank),
-    _total_usd(EXPECTED_COST, "expected"),
-    _total_days(EXPECTED_TIME, "expected"),
-    column(ON_TIME, lambda r: r[0].total.chance_on_time),
+RANKED: tuple[Column[Plan], ...] = (
+    column("#", lambda p: p.rank),
+    column(PAID, lambda p: p.cost.paid.mean),
+    _total_usd(EXPECTED_COST, "mean"),
+    _total_days(EXPECTED_TIME, "mean"),
+    column(ON_TIME, lambda p: p.chance_on_time),
+    column(IN_BUDGET, lambda p: p.chance_in_budget),
     _usd(COST, "p50"),
-    column(TIME, lambda r: r[0].hours.p50 * DAYS_PER_HOUR),
-    column(FAILING_TIME, lambda r: r[1].hours_expected * DAYS_PER_HOUR),
-    column("GPU", lambda r: r[0].offer.accelerator),
-    column("GPUs", lambda r: r[0].num_gpus),
-    column("Cloud", lambda r: r[0].offer.provider),
-    column("Instance", lambda r: r[0].offer.instance_type),
-    column("Purchase", lambda r: vocabulary.purchase(r[0].offer.purchase)),
-    column("Layout", lambda r: fmt.layout_short(r[0].layout)),
-    column(STACK, lambda r: r[0].stack),
-    column(MFU, lambda r: r[0].mfu),
-    column(SPEED, lambda r: r[0].tokens_per_s.p50),
-    column(MEMORY, lambda r: peak_bytes(r[0]) / GIB),
+    column(TIME, lambda p: p.hours.p50 * DAYS_PER_HOUR),
+    column(FAILING_TIME, lambda p: p.cost.hours.mean * DAYS_PER_HOUR),
+    column("GPU", lambda p: p.offer.accelerator),
+    column("GPUs", lambda p: p.num_gpus),
+    column("Cloud", lambda p: p.offer.provider),
+    column("Instance", lambda p: p.offer.instance_type),
+    column("Purchase", lambda p: vocabulary.purchase(p.offer.purchase)),
+    column("Layout", lambda p: fmt.layout_short(p.layout)),
+    column(STACK, lambda p: p.stack),
+    column(MFU, lambda p: p.mfu),
+    column(SPEED, lambda p: p.tokens_per_s.p50),
+    column(MEMORY, lambda p: peak_bytes(p) / GIB),
     _usd(COST_LOW, "p10"),
     _usd(COST_HIGH, "p90"),
-    column(PRICE, lambda r: r[0].usd_per_gpu_hour),
-    column(GPU_HOURS, lambda r: r[0].gpu_hours),
-    column(FAILING_COST, lambda r: r[1].usd_expected),
-    column(GOODPUT, lambda r: r[1].goodput),
-    column("Region", lambda r: _region(r[0].offer.region)),
-    column("Price of", lambda r: r[0].offer.observed_at),
-    column("Fastest or cheapest", lambda r: "yes" if r[0].frontier else "no"),
+    column(PRICE, lambda p: p.usd_per_gpu_hour),
+    column(GPU_HOURS, lambda p: p.gpu_hours),
+    column(FAILING_COST, lambda p: p.cost.total.mean),
+    column(GOODPUT, lambda p: p.cost.goodput),
+    column("Region", lambda p: _region(p.offer.region)),
+    column("Price of", lambda p: p.offer.observed_at),
+    column("Fastest or cheapest", lambda p: "yes" if p.frontier else "no"),
     _total_usd(EXPECTED_LOW, "p10"),
     _total_usd(EXPECTED_HIGH, "p90"),
     _total_days(TIME_LOW, "p10"),
     _total_days(TIME_HIGH, "p90"),
-    column(LIMITS, lambda r: "yes" if r[0].meets_deadline and r[0].meets_budget else "no"),
-    column(AGAINST, lambda r: vocabulary.not_recommended(r[0].against)),
+    column(LIMITS, lambda p: "yes" if p.meets_deadline and p.meets_budget else "no"),
+    column(AGAINST, lambda p: vocabulary.not_recommended(p.against)),
 )
 EXCLUDED: tuple[Column[Exclusion], ...] = (
     text_column("Left out", lambda e: fmt.count(e.count), width=1),
@@ -115,21 +116,21 @@ EXCLUDED: tuple[Column[Exclusion], ...] = (
 
 
 def cost_range(plan: Plan) -> str:
-    """P10 to P90 of the cost all in."""
-    if (usd := plan.total.usd) is None:
+    """P10 to P90 of what is paid."""
+    if (usd := plan.paid) is None:
         return NO_PRICE
     return f"P10-P90: {fmt.span(usd.p10, usd.p90, fmt.usd_short)}"
 
 
 def time_range(plan: Plan) -> str:
-    """P10 to P90 of the time all in."""
-    time = plan.total.hours
+    """P10 to P90 of the time."""
+    time = plan.cost.hours
     return f"P10-P90: {fmt.span(time.p10, time.p90, fmt.days)}"
 
 
 def label(plan: Plan) -> str:
     """One plan in one line, for a selection list."""
-    usd = plan.expected_usd
+    usd = plan.paid_usd
     cost = "no price" if usd is None else fmt.usd_short(usd)
     kind = vocabulary.purchase(plan.offer.purchase)
     return (
@@ -168,14 +169,16 @@ def step_sentence(plan: Plan) -> str:
     return f"{fmt.seconds(total)} a step; the largest part is {part}, {share}."
 
 
-def ranked(
-    scenario: Scenario, plans: Sequence[Plan], failing: Sequence[WithFailures]
-) -> Table[Ranked]:
-    """The ranked table, one row per plan; whether it is within limits only if there are any."""
-    rows = tuple(zip(plans, failing, strict=True))
-    table = Table(caption="Ranked plans", columns=RANKED, rows=rows)
+def ranked(scenario: Scenario, plans: Sequence[Plan]) -> Table[Plan]:
+    """The ranked table, one row per plan; limits only if there are any, and what is paid only where
+    it differs from the cost of the run."""
+    table = Table(caption="Ranked plans", columns=RANKED, rows=tuple(plans))
+    if not any(p.cost.commits for p in plans):
+        table = table.without(PAID)
     if scenario.deadline_days is None:
         table = table.without(ON_TIME)
+    if scenario.budget_usd is None:
+        table = table.without(IN_BUDGET)
     has_limits = scenario.deadline_days is not None or scenario.budget_usd is not None
     return table if has_limits else table.without(LIMITS)
 
@@ -186,9 +189,9 @@ def points(answer: Answer) -> pd.DataFrame:
     them."""
     columns = ("usd", "hours", "num_gpus", "accelerator", "provider", "purchase",
                "frontier", "id", "is_quote")  # fmt: skip
-    if "expected_usd" not in answer.points:
+    if "paid_usd" not in answer.points:
         return pd.DataFrame(columns=[*columns, DOUBTED, "days"])
-    usd = np.asarray(answer.points["expected_usd"], dtype=float)
+    usd = np.asarray(answer.points["paid_usd"], dtype=float)
     frontier = np.asarray(answer.points["frontier"], dtype=bool)
     always = frontier | np.asarray(answer.points["is_quote"], dtype=bool)
     drawn = np.isfinite(usd) & (usd > 0)
@@ -198,7 +201,7 @@ def points(answer: Answer) -> pd.DataFrame:
     if len(others) > DRAWN_DOMINATED:
         others = others[np.linspace(0, len(others) - 1, DRAWN_DOMINATED).astype(int)]
     kept = np.concatenate([by_cost[(drawn & always)[by_cost]], others])
-    drawn_as = {"usd": "expected_usd", "hours": "expected_hours"}
+    drawn_as = {"usd": "paid_usd", "hours": "expected_hours"}
     frame = pd.DataFrame({n: np.asarray(answer.points[drawn_as.get(n, n)])[kept] for n in columns})
     frame[DOUBTED] = price_in_doubt(answer.points)[kept]
     frame["days"] = frame["hours"] * DAYS_PER_HOUR
@@ -222,7 +225,7 @@ def frontier_sentence(points: pd.DataFrame) -> str:
 
 def free_sentence(answer: Answer) -> str:
     """How many plans cost nothing and are not in the chart; '' if there are none."""
-    free = int((np.asarray(answer.points.get("expected_usd", ()), dtype=float) == 0).sum())
+    free = int((np.asarray(answer.points.get("paid_usd", ()), dtype=float) == 0).sum())
     if not free:
         return ""
     plans = "plan costs" if free == 1 else "plans cost"
@@ -274,9 +277,7 @@ def utilisation(plan: Plan) -> str:
     return f"MFU {fmt.percent(plan.mfu)}, HFU {fmt.percent(plan.hfu)}, {rate} TFLOP/s a GPU"
 
 
-def facts(
-    scenario: Scenario, plan: Plan, failing: WithFailures, today: dt.date
-) -> list[tuple[str, str]]:
+def facts(scenario: Scenario, plan: Plan, today: dt.date) -> list[tuple[str, str]]:
     """The selected plan as labels and texts, first about cost, then machines, then the run."""
     offer = plan.offer
     price = NO_PRICE
@@ -286,13 +287,15 @@ def facts(
             price += f", {fmt.usd_per_hour(offer.usd_per_hour)} per instance"
     seen = f"{offer.observed_at} ({fmt.age(offer.observed_at, today)}), quality {offer.quality}"
     cost = cost_range(plan)
-    if plan.expected_usd is not None:
-        cost = f"{fmt.usd(plan.expected_usd)} ({cost})"
+    if plan.paid_usd is not None:
+        cost = f"{fmt.usd(plan.paid_usd)} ({cost})"
     chosen = words.chosen_sentence(plan)
+    commitment = words.commitment_sentence(plan)
     return [
         ("Expected cost", cost),
+        *([("Commitment", commitment)] if commitment else []),
         ("Expected time", f"{fmt.days(plan.expected_hours)} ({time_range(plan)})"),
-        ("Had nothing failed", words.unfailing_sentence(plan, failing)),
+        ("Without failures", words.unfailing_sentence(plan)),
         *([("Chosen by forecast", chosen)] if chosen else []),
         ("Price", price),
         ("Price seen", seen),

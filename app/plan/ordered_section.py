@@ -21,7 +21,6 @@ from app.document.durations import in_one_unit, of_days
 from app.document.escape import as_text
 from app.explain import page as explain_page
 from app.forecast import price_book
-from app.forecast.with_failures import of_plans
 from app.plan import answer_section, batch_words, cards, document, products, words
 from app.plan.decided import recommended_sentence
 from app.prices import price_age_section
@@ -139,7 +138,7 @@ def _draw_ranked(
             "rank_by", options, horizontal=True,
             on_change=partial(web_form.take_order, selected.id),
         )  # fmt: skip
-    table = document.ranked(scenario, answer.plans, of_plans(scenario, answer.plans))
+    table = document.ranked(scenario, answer.plans)
     address = address_of(scenario, st.context.url)
     figure.draw_csv(right, table.frame, file="runcast_plans", key="plan_csv", address=address)
     key = f"{TABLE}_{link.generation()}"

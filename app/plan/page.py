@@ -10,7 +10,6 @@ import streamlit as st
 from app.document.escape import as_text
 from app.document.page import draw_list, draw_table
 from app.forecast import price_book
-from app.forecast.with_failures import of_plans
 from app.plan import (
     answer_section,
     charts,
@@ -110,8 +109,7 @@ def _draw_nothing(scenario: Scenario, answer: Answer) -> None:
 def _draw_selected(scenario: Scenario, answer: Answer, plan: Plan, today: dt.date) -> None:
     if badges := words.badges(plan, today):
         st.markdown(" ".join(f":orange-badge[{as_text(badge)}]" for badge in badges))
-    (failing,) = of_plans(scenario, [plan])
-    _draw_facts(document.facts(scenario, plan, failing, today))
+    _draw_facts(document.facts(scenario, plan, today))
     st.caption(as_text(words.batch_advice(scenario).sentence))
     provenance_page.draw(scenario, answer, plan)
 

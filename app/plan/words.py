@@ -17,8 +17,8 @@ from app.document.vocabulary import COMMITMENTS, NO_OFFER, NO_PLAN, machine, pur
 from app.forecast.alternatives import LIKELY, picks_of, smaller_count
 from app.forecast.standing import OF_THE_PRICE, price_in_doubt
 from app.forecast.training import tokens_of
-from app.forecast.with_failures import WithFailures
 from app.scenario.model import model_of
+from core.numeric import as_float
 from core.scenario import Scenario
 from core.scenario.task_size import BatchAdvice, effective_batch_advice
 from core.search.plan import Answer, Plan
@@ -63,14 +63,15 @@ def answer_sentence(
     if not answer.plans:
         return f"{job}: {answer.nothing_fits or 'no offer matches what was asked.'}"
     plan = plan or answer.plans[0]
-    usd, hours = plan.total.usd, plan.total.hours
+    usd, hours = plan.paid, plan.cost.hours
     policy = ", policy: spot only" if plan.offer.purchase == "spot" else ""
-    time = f"{fmt.days(hours.expected)} (P90 {fmt.days(hours.p90)}) on {machine(plan)}{policy}"
+    time = f"{fmt.days(hours.mean)} (P90 {fmt.days(hours.p90)}) on {machine(plan)}{policy}"
     if usd is None:
         claim = f"{time} at a price that is not known"
     else:
         spread = f"P10-P90 {fmt.span(usd.p10, usd.p90, fmt.usd_short)}"
-        claim = f"{fmt.usd(usd.expected, digits=3)} expected ({spread}), {time}"
+        is_for = "committed" if plan.cost.commits else "expected"
+        claim = f"{fmt.usd(usd.mean, digits=3)} {is_for} ({spread}), {time}"
     late = "".join(f", {text}" for text in late_text(plan))
     misses = "".join(f"; {m}" for m in (*missed(scenario, plan), *against(plan)))
     priced = "".join(f"; {text}" for text in (*_price(scenario, plan, today), *_term(plan)))
@@ -81,7 +82,7 @@ def answer_sentence(
 
 def late_text(plan: Plan) -> tuple[str, ...]:
     """The chance to be late, where there is a deadline."""
-    chance = plan.total.chance_on_time
+    chance = plan.chance_on_time
     return () if chance is None else (f"{fmt.chance(1 - chance)} chance to be late",)
 
 
@@ -100,19 +101,32 @@ def _price(scenario: Scenario, plan: Plan, today: dt.date | None) -> tuple[str, 
     return (f"{seen}, {faults}: no plan{where} stands on a better one",)
 
 
+def commitment_sentence(plan: Plan) -> str:
+    """What is signed for beyond the run, and how much of it the run uses; '' if nothing is."""
+    cost = plan.cost
+    if not cost.has_price or not (cost.num_terms or cost.window_hours):
+        return ""
+    if cost.window_hours:
+        days = fmt.days(as_float(cost.window_hours))
+        return f"the block of {days} is paid whole"
+    term, used = COMMITMENTS[plan.offer.purchase], fmt.usd_short(plan.expected_usd)
+    if not cost.commits:
+        return f"its share of a reservation for {term} that others use, too"
+    count = as_float(cost.num_terms)
+    times = "" if count == 1 else f"{fmt.count(count)} times "
+    return f"paid whole for {times}{term}; this run uses {used} of it"
+
+
 def _term(plan: Plan) -> tuple[str, ...]:
-    """What a reservation costs in all: a run is counted its hours of it."""
-    if (usd := plan.term_usd) is None:
-        return ()
-    term = COMMITMENTS[plan.offer.purchase]
-    return (f"its share of {fmt.usd_short(usd)}, paid in whole terms of {term}",)
+    sentence = commitment_sentence(plan)
+    return (sentence,) if sentence else ()
 
 
 def missed(scenario: Scenario, plan: Plan) -> tuple[str, ...]:
     """The user's limits that the plan does not meet."""
     out = []
     if scenario.deadline_days is not None and not plan.meets_deadline:
-        days, chance = fmt.days(scenario.deadline_days * 24), plan.total.chance_on_time
+        days, chance = fmt.days(scenario.deadline_days * 24), plan.chance_on_time
         out.append(
             f"less sure of the deadline of {days} than asked "
             f"({fmt.percent(scenario.deadline_confidence)})"
@@ -126,25 +140,25 @@ def missed(scenario: Scenario, plan: Plan) -> tuple[str, ...]:
     return tuple(out)
 
 
-def unfailing_sentence(plan: Plan, failing: WithFailures) -> str:
+def unfailing_sentence(plan: Plan) -> str:
     """The run without failures at the median speed, how much of a run with them is training, and
     why the mean is later than the median."""
     cost = "" if plan.usd is None else f"{fmt.usd(plan.usd.p50)} in "
     start = f"{fmt.days(plan.startup_hours)} of start-up, " if plan.startup_hours else ""
     return (
         f"{cost}{fmt.days(plan.hours.p50)}: {start}{fmt.days(plan.wall_clock_hours)} of training; "
-        f"goodput with failures {fmt.percent(failing.goodput)}{_median(plan)}"
+        f"goodput with failures {fmt.percent(plan.cost.goodput)}{_median(plan)}"
     )
 
 
 def _median(plan: Plan) -> str:
     """Between the run without failures and the mean of all: the median of runs with every stop."""
-    found = plan.total.hours
-    if not found.p50 < found.expected < math.inf:
+    hours = plan.cost.hours
+    if not hours.p50 < hours.mean < math.inf:
         return ""
     return (
-        f"; median with every stop {fmt.days(found.p50)}, mean {fmt.days(found.expected)}: slow "
-        "runs lose more than fast ones gain"
+        f"; with failures half of all runs end within {fmt.days(hours.p50)}. The average, "
+        f"{fmt.days(hours.mean)}, is later because delays are longer than gains"
     )
 
 
@@ -153,13 +167,12 @@ def chosen_sentence(plan: Plan) -> str:
     none."""
     if (found := plan.chosen_correction) is None:
         return ""
-    usd, chance = found.total.usd, found.total.chance_on_time
-    cost = "" if usd is None else f"{fmt.usd(usd.expected)} in "
-    sure = "" if chance is None else f", {fmt.chance(chance)} on time"
+    before = plan.cost
+    usd = f"{fmt.usd(as_float(before.uncorrected_usd))} in " if before.has_price else ""
     return (
-        f"of {fmt.count(found.num_machines)} kinds of GPU: its lead of {fmt.percent(found.lead)} "
-        f"over their mean, taken at {fmt.percent(1 - found.shrink)}, makes it "
-        f"{cost}{fmt.days(found.total.hours.expected)}{sure}"
+        f"of {fmt.count(found.num_machines)} kinds of GPU: {fmt.percent(found.shrink)} of its lead "
+        f"of {fmt.percent(found.lead)} over their mean is taken off. Before that it was "
+        f"{usd}{fmt.days(as_float(before.uncorrected_hours))}"
     )
 
 
@@ -201,10 +214,9 @@ def prices_sentence(answer: Answer) -> str:
         return ""
     p = answer.points
     only = doubted & np.array([set(t.split()) <= OF_THE_PRICE for t in p["against"]], dtype=bool)
-    within = p["meets_deadline"] & p["meets_budget"] & np.isfinite(p["expected_usd"])
+    within = p["meets_deadline"] & p["meets_budget"] & np.isfinite(p["paid_usd"])
     least, with_them = (
-        float(p["expected_usd"][within & rows].min(initial=math.inf))
-        for rows in (~p["in_doubt"], only)
+        float(p["paid_usd"][within & rows].min(initial=math.inf)) for rows in (~p["in_doubt"], only)
     )
     head = (
         f"{fmt.count(int(doubted.sum()))} of {fmt.count(answer.num_plans)} plans stand on prices "

@@ -14,6 +14,7 @@ from app.document.on_use import pd
 from app.document.table import Table, text_column
 from app.prices.history_document import seller
 from core.errors import RuncastError
+from core.numeric import as_float
 from core.search.plan import Plan
 from pricing.history import CostOn, History, Market, history, known_skus
 from pricing.series import Gap, Sku, ratios, volatility
@@ -150,7 +151,7 @@ def market_sentence(found: Market) -> str:
 
 def plan_on_sentence(plan: Plan, found: CostOn) -> str:
     """A sentence with the plan's cost on that day, its source and the difference from now."""
-    what = f"{vocabulary.machine(plan)} for {fmt.days(plan.billed_hours)}"
+    what = f"{vocabulary.machine(plan)} for {fmt.days(as_float(plan.cost.paid_hours))}"
     if found.usd is None or found.price is None:
         return f"{what}: nobody's price of {found.day} is at hand."
     price = found.price

@@ -16,6 +16,7 @@ from app.prices import charts, over_time
 from app.web import figure
 from app.web.answers import KEPT_S
 from core.errors import RuncastError
+from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.plan import Answer
 from pricing.history import cost_on
@@ -123,7 +124,11 @@ def _draw_plan(
             st.info(as_text(plan_words.answer_sentence(scenario, answer)))
             return
         found = cost_on(
-            plan.offer, day, num_machines=plan.num_nodes, hours=plan.billed_hours, store=store
+            plan.offer,
+            day,
+            num_machines=plan.num_nodes,
+            hours=as_float(plan.cost.paid_hours),
+            store=store,
         )
     except RuncastError as e:
         st.warning(as_text(str(e)))

@@ -10,8 +10,8 @@ from app.programme.contract import Contract, StagePlan
 from app.programme.programme import Programme
 from app.programme.words import sentences
 from app.scenario.link_query import link_query
+from core.cost.uncertain import Uncertain
 from core.scenario import Scenario
-from core.search.plan import Expected
 from pricing.offers import snapshot
 
 SCHEMA_VERSION = 1
@@ -35,9 +35,10 @@ def contract_json(contract: Contract) -> dict[str, Any]:
     """One contract with its stages."""
     return {
         "id": contract.id,
-        "hours": _outcome(contract.total.hours),
-        "usd": _outcome(contract.total.usd),
-        "chance_on_time": contract.total.chance_on_time,
+        "hours": _outcome(contract.cost.hours),
+        "usd": _outcome(contract.cost.total if contract.cost.has_price else None),
+        "chance_on_time": number(contract.cost.chance_on_time),
+        "paid_usd": _outcome(contract.paid),
         "startup_hours": contract.startup_hours,
         "gpu_hours": number(contract.gpu_hours),
         "against": list(contract.against),
@@ -84,5 +85,8 @@ def _change(change: tuple[float, float]) -> dict[str, Any]:
     return {"usd": number(change[0]), "hours": number(change[1])}
 
 
-def _outcome(found: Expected | None) -> dict[str, Any] | None:
-    return None if found is None else {n: number(x) for n, x in asdict(found).items()}
+def _outcome(number_of: Uncertain | None) -> dict[str, Any] | None:
+    if number_of is None:
+        return None
+    names = {"expected": "mean", "p10": "p10", "p50": "p50", "p90": "p90"}
+    return {key: number(getattr(number_of, name)) for key, name in names.items()}

@@ -11,9 +11,9 @@ from app.document.blocks import Block, Paragraph, Row
 from app.document.table import plain
 from app.programme.contract import Contract
 from app.programme.words import answer_sentence
+from core.cost.uncertain import Uncertain
 from core.errors import ScenarioError
 from core.scenario import Scenario
-from core.search.plan import Expected
 
 DAY_H = 24.0
 NAMES = {"gpu_hours": "GPU-hours", "days": "Days", "usd": "Dollars"}
@@ -25,7 +25,7 @@ class Compared:
 
     what: str  # gpu_hours, days or usd
     claimed: float
-    forecast: Expected
+    forecast: Uncertain
 
     @property
     def verdict(self) -> str:
@@ -38,11 +38,11 @@ class Compared:
 def compared(best: Contract, claims: Mapping[str, float]) -> tuple[Compared, ...]:
     """Each figure of a claim against that of the recommended contract. GPU-hours are those of the
     stages, without the start, and as unsure as the time."""
-    hours = best.total.hours
+    hours = best.cost.hours
     of = {
-        "gpu_hours": _times(hours, best.gpu_hours / hours.expected),
-        "days": _times(hours, 1 / DAY_H),
-        "usd": best.total.usd,
+        "gpu_hours": hours.times(best.gpu_hours / hours.mean),
+        "days": hours.times(1 / DAY_H),
+        "usd": best.cost.total if best.cost.has_price else None,
     }
     found = []
     for what, claimed in claims.items():
@@ -56,20 +56,14 @@ def compared(best: Contract, claims: Mapping[str, float]) -> tuple[Compared, ...
     return tuple(found)
 
 
-def _times(of: Expected, factor: float) -> Expected:
-    return Expected(
-        expected=of.expected * factor, p10=of.p10 * factor, p50=of.p50 * factor, p90=of.p90 * factor
-    )
-
-
 def blocks(scenario: Scenario, best: Contract, found: tuple[Compared, ...]) -> tuple[Block, ...]:
     """The verdicts, and the forecast that they stand on."""
     rows: list[Row] = [
         (
             NAMES[c.what],
-            *(fmt.count(x) for x in (c.claimed, c.forecast.expected, c.forecast.p10,
+            *(fmt.count(x) for x in (c.claimed, c.forecast.mean, c.forecast.p10,
                                      c.forecast.p90)),
-            f"{c.claimed / c.forecast.expected:.2f}",
+            f"{c.claimed / c.forecast.mean:.2f}",
             c.verdict,
         )
         for c in found
@@ -88,7 +82,7 @@ def claim_json(best: Contract, found: tuple[Compared, ...]) -> dict[str, Any]:
         "contract": best.id,
         "claims": [
             {
-                "what": c.what, "claimed": c.claimed, "expected": c.forecast.expected,
+                "what": c.what, "claimed": c.claimed, "expected": c.forecast.mean,
                 "p10": c.forecast.p10, "p90": c.forecast.p90, "verdict": c.verdict,
             }
             for c in found

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from app.programme.search import Searched
 from app.programme.stages import StageRun
 from app.programme.turned import most_main_tokens
+from core.cost.run_cost import RunCost
+from core.cost.uncertain import Uncertain
 from core.explain.explain import record_of
 from core.machine.offer import Offer
-from core.money.total import Outcome
-from core.money.total import Total as Totals
 from core.numeric import Numeric, as_float
 from core.programme.total import Leg, boundaries, whole
 from core.scenario import Scenario
-from core.search.plan import Expected, Layout, Total
+from core.search.plan import Layout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class StagePlan:
     expected_hours: float  # with failures and what comes before
     gpu_hours: float  # rented, as expected
     usd: float  # as expected; NaN: no price
-    end: Expected  # hours from the request of the machines
+    end: Uncertain  # hours from the request of the machines
     keeps_layout: bool  # that of the stage whose weights it goes on with: nothing is re-sharded
     without: tuple[float, float]  # change of expected dollars and hours if it is dropped
     halved: tuple[float, float]  # if its tokens are halved
@@ -54,15 +54,25 @@ class Contract:
     id: str  # of the offer and count; of each stage, where they differ
     stages: tuple[StagePlan, ...]
     startup_hours: float
-    total: Total
-    chance_on_time: float  # 1 without a deadline
+    cost: RunCost
     against: tuple[str, ...] = ()
     most_main_tokens: float | None = None  # within budget and deadline; None: neither is given
 
     @property
     def usd(self) -> float:
-        """Expected dollars; infinite without a price."""
-        return math.inf if self.total.usd is None else self.total.usd.expected
+        """Mean dollars that are paid; infinite without a price."""
+        return as_float(self.cost.paid.mean) if self.cost.has_price else math.inf
+
+    @property
+    def paid(self) -> Uncertain | None:
+        """Dollars that are signed for; None: no price."""
+        return self.cost.paid if self.cost.has_price else None
+
+    @property
+    def chance_on_time(self) -> float:
+        """The chance of the deadline; 1 without one."""
+        chance = as_float(self.cost.chance_on_time)
+        return 1.0 if math.isnan(chance) else chance
 
     @property
     def gpu_hours(self) -> float:
@@ -100,24 +110,16 @@ def keeps_layout(source: Searched, stage: Searched) -> NDArray[np.float64]:
     return np.asarray(same & (source.points["stack"] == stage.points["stack"]), dtype=float)
 
 
-def totals_of(scenario: Scenario, stages: Sequence[Searched], legs: Sequence[Leg]) -> Totals:
-    """The whole on each row; on the machines of the first stage."""
-    rows = stages[0].rows
-    points = stages[0].points
-    start = points["startup_hours"]
-    steady = sum(s.steady_hours for s in stages)
-    terms = [r.machine.terms for r in rows]
-    rate = np.array([t.usd_per_hour for t in terms])
-    once = np.array([t.usd - t.credit_usd for t in terms])
+def cost_of(scenario: Scenario, stages: Sequence[Searched], legs: Sequence[Leg]) -> RunCost:
+    """The cost of the whole on each row, on the machines of the first stage."""
     days = scenario.deadline_days
     return whole(
         legs,
-        startup_hours=start,
-        least_billed_hours=points["least_billed_hours"],
-        usd_per_hour=points["instances_usd"] / points["billed_hours"],
-        other_usd=rate * (start + steady) + once,
-        price_sigma=points["price_sigma"],
-        deadline_hours=None if days is None else days * 24.0,
+        replace(
+            stages[0].terms,
+            deadline_hours=None if days is None else days * 24.0,
+            budget_usd=scenario.budget_usd,
+        ),
     )
 
 
@@ -145,8 +147,8 @@ def contract_of(
             (s for s in reversed(one[:n]) if not s.run.stage.is_apart), None
         )  # the weights it goes on with
         row_, points = stage.rows[0], stage.points
-        rate = as_float(points["instances_usd"]) / as_float(points["billed_hours"])
-        rate *= math.exp(as_float(points["price_sigma"]) ** 2 / 2)
+        rate = as_float(stage.terms.usd_per_hour)
+        rate *= math.exp(as_float(stage.terms.price_sigma) ** 2 / 2)
         hours = as_float(leg.expected_hours)
         paid = as_float(leg.expected_paid_hours)
         plans.append(
@@ -166,7 +168,7 @@ def contract_of(
                 expected_hours=hours,
                 gpu_hours=paid * row_.num_nodes * row_.machine.offer.gpu_count,
                 usd=paid * rate,
-                end=_expected(end),
+                end=end.row(0),
                 keeps_layout=source is not None
                 and not stage.run.stage.is_apart
                 and is_one_set
@@ -179,14 +181,7 @@ def contract_of(
         id=one[0].ids[0] if is_one_set else " > ".join(s.ids[0] for s in one),
         stages=tuple(plans),
         startup_hours=starts[0],
-        total=Total(
-            hours=_expected(total.hours),
-            usd=None if math.isnan(as_float(total.usd.expected)) else _expected(total.usd),
-            chance_on_time=None
-            if scenario.deadline_days is None
-            else as_float(total.chance_on_time),
-        ),
-        chance_on_time=as_float(total.chance_on_time),
+        cost=total.row(0),
         most_main_tokens=most_main_tokens(
             scenario,
             [s.run for s in one],
@@ -197,27 +192,23 @@ def contract_of(
 
 def _total(
     scenario: Scenario, stages: Sequence[Searched], legs: Sequence[Leg], *, is_one_set: bool
-) -> Totals:
+) -> RunCost:
     """The whole of one contract."""
-    found = totals_of(scenario, stages, legs)
+    found = cost_of(scenario, stages, legs)
     if is_one_set:
         return found
-    each = [totals_of(scenario, [s], [leg]).usd for s, leg in zip(stages, legs, strict=True)]
+    each = [cost_of(scenario, [s], [leg]) for s, leg in zip(stages, legs, strict=True)]
     return replace(
         found,
-        usd=Outcome(
-            **{
-                name: np.asarray(sum(np.asarray(getattr(u, name)) for u in each))
-                for name in ("expected", "p10", "p50", "p90")
-            }
-        ),
+        total=_sum([cost.total for cost in each]),
+        paid=_sum([cost.paid for cost in each]),
     )
 
 
 def _at_tokens(
     scenario: Scenario, stages: Sequence[Searched], legs: Sequence[Leg],
     factors: Sequence[float], *, is_one_set: bool,
-) -> Totals:  # fmt: skip
+) -> RunCost:  # fmt: skip
     """The whole with this many times the tokens of each stage."""
     return _total(
         scenario,
@@ -228,7 +219,7 @@ def _at_tokens(
 
 
 def _change(
-    total: Totals, scenario: Scenario, stages: Sequence[Searched], legs: Sequence[Leg], n: int,
+    total: RunCost, scenario: Scenario, stages: Sequence[Searched], legs: Sequence[Leg], n: int,
     factor: float, *, is_one_set: bool,
 ) -> tuple[float, float]:  # fmt: skip
     """Change of expected dollars and hours with this many times the tokens of stage n."""
@@ -240,15 +231,16 @@ def _change(
         [factor if k == n else 1.0 for k in kept], is_one_set=is_one_set,
     )  # fmt: skip
     return (
-        as_float(changed.usd.expected) - as_float(total.usd.expected),
-        as_float(changed.hours.expected) - as_float(total.hours.expected),
+        as_float(changed.total.mean) - as_float(total.total.mean),
+        as_float(changed.hours.mean) - as_float(total.hours.mean),
     )
 
 
-def _expected(found: Outcome) -> Expected:
-    return Expected(
-        expected=as_float(found.expected),
-        p10=as_float(found.p10),
-        p50=as_float(found.p50),
-        p90=as_float(found.p90),
+def _sum(parts: Sequence[Uncertain]) -> Uncertain:
+    """Add up figures as if all were wrong in the same direction."""
+    return Uncertain(
+        **{
+            name: np.asarray(sum(np.asarray(getattr(part, name)) for part in parts))
+            for name in ("mean", "p10", "p50", "p90")
+        }
     )

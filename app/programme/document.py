@@ -74,7 +74,7 @@ COLUMNS: tuple[Column[StagePlan], ...] = (
     Column(
         name="end",
         head="Ends, P10 to P90",
-        value=lambda s: s.end.expected,
+        value=lambda s: s.end.mean,
         cell=lambda s: f"{fmt.days(s.end.p10)} to {fmt.days(s.end.p90)}",
     ),
     _number("gpu_hours", "GPU-hours", lambda s: s.gpu_hours, fmt.count),
@@ -101,8 +101,8 @@ CONTRACTS: tuple[Column[Contract], ...] = (
         value=lambda c: vocabulary.purchase_short(c.stages[0].offer.purchase),
     ),
     Column(
-        name="hours", head="Time", value=lambda c: c.total.hours.expected,
-        cell=lambda c: fmt.days(c.total.hours.expected),
+        name="hours", head="Time", value=lambda c: c.cost.hours.mean,
+        cell=lambda c: fmt.days(c.cost.hours.mean),
     ),
     Column(
         name="usd", head="Cost", value=lambda c: c.usd,
@@ -126,15 +126,15 @@ WAYS: tuple[Column[Contract], ...] = (
     CONTRACTS[1],
     CONTRACTS[3],
     Column(
-        name="hours_p10_to_p90", head="P10 to P90", value=lambda c: c.total.hours.p90,
-        cell=lambda c: f"{fmt.days(c.total.hours.p10)} to {fmt.days(c.total.hours.p90)}",
+        name="hours_p10_to_p90", head="P10 to P90", value=lambda c: c.cost.hours.p90,
+        cell=lambda c: f"{fmt.days(c.cost.hours.p10)} to {fmt.days(c.cost.hours.p90)}",
     ),
     CONTRACTS[4],
     Column(
         name="usd_p10_to_p90", head="Cost, P10 to P90",
-        value=lambda c: c.total.usd.p90 if c.total.usd else math.nan,
-        cell=lambda c: f"{fmt.usd_short(c.total.usd.p10)} to {fmt.usd_short(c.total.usd.p90)}"
-        if c.total.usd else "no price",
+        value=lambda c: c.cost.paid.p90,
+        cell=lambda c: f"{fmt.usd_short(c.paid.p10)} to {fmt.usd_short(c.paid.p90)}"
+        if c.paid else "no price",
     ),
     *CONTRACTS[5:],
 )  # fmt: skip
@@ -218,7 +218,7 @@ def read_changes(found: Contract) -> Table[StagePlan]:
 
 
 def _priced(found: Contract, table: Table[StagePlan]) -> Table[StagePlan]:
-    if found.total.usd is not None:
+    if found.cost.has_price:
         return table
     return table.without(*(c.name for c in table.columns if c.name.startswith("usd")))
 
@@ -234,8 +234,8 @@ def bars(found: Contract) -> pd.DataFrame:
         rows.append(
             {
                 "stage": name_text(stage),
-                "start": (end.expected - took) / DAY_H,
-                "end": end.expected / DAY_H,
+                "start": (end.mean - took) / DAY_H,
+                "end": end.mean / DAY_H,
                 "p10": end.p10 / DAY_H,
                 "p90": end.p90 / DAY_H,
                 "text": f"{fmt.days(end.p10)} to {fmt.days(end.p90)}",

@@ -14,7 +14,7 @@ from app.forecast import price_book, standing
 from app.forecast.choosing import launchable
 from app.forecast.points import within_limits
 from app.forecast.search_memory import SearchMemory
-from app.programme.contract import Contract, contract_of, legs_of, totals_of
+from app.programme.contract import Contract, contract_of, cost_of, legs_of
 from app.programme.search import Searched, shared_rows, stage_searched
 from app.programme.stages import StageRun, stage_runs
 from core.errors import ScenarioError, shown
@@ -82,14 +82,14 @@ def _on_one_set(
 ) -> Programme:
     """Every offer and count that takes all stages, ranked as single runs are."""
     legs = legs_of(stages)
-    totals = totals_of(scenario, stages, legs)
+    totals = cost_of(scenario, stages, legs)
     rows = stages[0].rows
     day = price_book.price_day(scenario)
     against = [standing.against(scenario, r, day) for r in rows]
     points = {
-        "expected_usd": np.asarray(totals.usd.expected),
-        "expected_hours": np.asarray(totals.hours.expected),
-        "chance_on_time": np.asarray(totals.chance_on_time),
+        "paid_usd": np.asarray(totals.paid.mean),
+        "expected_hours": np.asarray(totals.hours.mean),
+        "chance_on_time": np.nan_to_num(totals.chance_on_time * np.ones(len(rows)), nan=1.0),
         "probability_oom": np.max([s.probability_oom for s in stages], axis=0),
     }
     refused = [
@@ -97,7 +97,7 @@ def _on_one_set(
     ]
     no_launch = [next(filter(None, each), "") for each in zip(*refused, strict=True)]
     gates = standing.gates(scenario, points, against, no_launch)
-    usd, hours = points["expected_usd"], points["expected_hours"]
+    usd, hours = points["paid_usd"], points["expected_hours"]
     on_time, in_budget = within_limits(scenario, points)
     ranked = ranking.order(
         usd=usd, hours=hours, meets_limits=on_time & in_budget, by=scenario.rank_by,
@@ -129,10 +129,10 @@ def _moving(
     """Each stage on the machines that suit it: of several worths of an hour the cheapest programme
     that ends in time, else the surest."""
     day = price_book.price_day(scenario)
-    alone = [totals_of(scenario, [s], legs_of([s])) for s in stages]
+    alone = [cost_of(scenario, [s], legs_of([s])) for s in stages]
     passing = [_passing(scenario, s, day) for s in stages]
-    usd = [np.nan_to_num(np.asarray(t.usd.expected), nan=np.inf) for t in alone]
-    hours = [np.asarray(t.hours.expected) for t in alone]
+    usd = [np.nan_to_num(np.asarray(t.paid.mean), nan=np.inf) for t in alone]
+    hours = [np.asarray(t.hours.mean) for t in alone]
     cheapest = [np.where(ok, u, np.inf).argmin() for ok, u in zip(passing, usd, strict=True)]
     rate = sum(u[n] for u, n in zip(usd, cheapest, strict=True)) / sum(
         h[n] for h, n in zip(hours, cheapest, strict=True)
@@ -156,7 +156,7 @@ def _moving(
     contracts = list(tried.values())
     in_time = [c for c in contracts if c.chance_on_time >= sure]
     best = (
-        min(in_time, key=lambda c: c.total.hours.expected if scenario.rank_by == "time" else c.usd)
+        min(in_time, key=lambda c: c.cost.hours.mean if scenario.rank_by == "time" else c.usd)
         if in_time
         else max(contracts, key=lambda c: c.chance_on_time)
     )

@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from app.forecast import excluded, nearest_fit
 from app.forecast.answer import MOST_LEGAL, SEARCH_S
 from app.forecast.choice import choice_of, jobs_of
-from app.forecast.expected.total import jobs_all_in
+from app.forecast.costs import training_of
 from app.forecast.failure_inputs import given_numbers
 from app.forecast.failure_times import times_of
-from app.forecast.points import points_of
+from app.forecast.points import priced
 from app.forecast.rows.row import Row, rows_of
 from app.forecast.search import Found, searched
 from app.forecast.search_memory import SearchMemory
 from app.forecast.training import num_steps_of
 from app.programme.stages import StageRun
-from core.money.total import Cumulants, of_training
+from core.cost.run_cost import RunTerms
 from core.programme.total import Leg, joined
 from core.scenario import Scenario
 from core.search.recommended import complexity
@@ -44,6 +44,7 @@ class Searched:
     rows: tuple[Row, ...]  # of the last step
     found: Found  # of the last step
     points: Columns  # of the last step
+    terms: RunTerms  # of the machines of each row
     leg: Leg  # of all its steps and runs; without what comes before it
     steady_hours: NDArray[np.float64]  # of all its steps and runs, without failures
     probability_oom: NDArray[np.float64]  # the worst of its steps
@@ -62,6 +63,7 @@ class Searched:
             rows=tuple(self.rows[n] for n in numbers),
             found=self.found,
             points={name: column[at] for name, column in self.points.items()},
+            terms=self.terms.take(at),
             leg=self.leg.take(at),
             steady_hours=self.steady_hours[at],
             probability_oom=self.probability_oom[at],
@@ -80,6 +82,7 @@ class _Step:
     found: Found
     rows: list[Row]
     points: Columns
+    terms: RunTerms
     nothing_fits: str
 
 
@@ -97,16 +100,8 @@ def stage_searched(run: StageRun, *, flops: float, memory: SearchMemory | None) 
     for step, mine in zip(steps, at, strict=True):
         points = {name: column[mine] for name, column in step.points.items()}
         num_steps = step.rows[0].num_steps
-        job, paid = jobs_all_in(step.scenario, points, num_steps)
-        trained = of_training(job)
-        legs.append(
-            Leg(
-                trained=trained,
-                paid=trained if paid is job else of_training(paid),
-                sigma=points["sigma"],
-                skew=points["skew"],
-            )
-        )
+        training = training_of(step.scenario, points, num_steps=num_steps)
+        legs.append(Leg(training=training, sigma=points["sigma"], skew=points["skew"]))
         steady = steady + points["wall_clock_hours"]
         oom = np.maximum(oom, points["probability_oom"])
     mine = at[-1]
@@ -124,6 +119,7 @@ def stage_searched(run: StageRun, *, flops: float, memory: SearchMemory | None) 
         rows=rows,
         found=last.found,
         points=points,
+        terms=last.terms.take(mine),
         leg=joined(legs).times(run.stage.count),
         steady_hours=steady * run.stage.count,
         probability_oom=oom,
@@ -154,19 +150,23 @@ def _searched(scenario: Scenario, *, flops: float, memory: SearchMemory | None) 
             not_clusters=excluded.total(skipped, "not_a_cluster"),
             apart=excluded.sold_apart(choice.machines),
         )  # fmt: skip
-    points = points_of(scenario, rows, found)
-    return _Step(scenario=scenario, found=found, rows=rows, points=points, nothing_fits=nothing)
+    table = priced(scenario, rows, found)
+    return _Step(
+        scenario=scenario, found=found, rows=rows, points=table.points, terms=table.costs.run,
+        nothing_fits=nothing,
+    )  # fmt: skip
 
 
 def _nothing(run: StageRun, last: _Step, why: str) -> Searched:
     none = np.zeros(0)
-    trained = Cumulants(mean=none, variance=none, third=none)
+    nothing = training_of(last.scenario, dict.fromkeys(last.points, none), num_steps=1.0)
     return Searched(
         run=run,
         rows=(),
         found=last.found,
         points={},
-        leg=Leg(trained=trained, paid=trained, sigma=none),
+        terms=last.terms,
+        leg=Leg(training=nothing, sigma=none),
         steady_hours=none,
         probability_oom=none,
         complexity=none,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from app.programme.stages import StageRun
-from core.money.total import Total as Totals
+from core.cost.run_cost import RunCost
 from core.numeric import as_float
 from core.programme.stage import Stage, label
 from core.programme.tokens import main_stage
@@ -29,7 +29,7 @@ def moved_with_main(stages: Sequence[Stage], main: int) -> list[bool]:
 
 
 def most_main_tokens(
-    scenario: Scenario, runs: Sequence[StageRun], totals: Callable[[Sequence[float]], Totals]
+    scenario: Scenario, runs: Sequence[StageRun], totals: Callable[[Sequence[float]], RunCost]
 ) -> float | None:
     """Tokens of the main stage with which the whole keeps the budget, as expected, and the
     deadline, as surely as asked; shares of it grow with it. None: neither is given, or a budget
@@ -43,14 +43,14 @@ def most_main_tokens(
 
     def keeps(factor: float) -> bool:
         found = totals([factor if m else 1.0 for m in moved])
-        usd = as_float(found.usd.expected)
+        usd = as_float(found.paid.mean)
         return (scenario.budget_usd is None or usd <= scenario.budget_usd) and (
             scenario.deadline_days is None
             or as_float(found.chance_on_time) >= scenario.deadline_confidence
         )
 
     if scenario.budget_usd is not None and math.isnan(
-        as_float(totals([1.0] * len(runs)).usd.expected)
+        as_float(totals([1.0] * len(runs)).paid.mean)
     ):
         return None
     low, high = math.log(1 / FAR), math.log(FAR)

@@ -81,19 +81,19 @@ def answer_sentence(scenario: Scenario, best: Contract) -> str:
     if not best.is_one_set:
         where = "machines of its own for each stage"
     stages = "1 stage" if len(best.stages) == 1 else f"{len(best.stages)} stages"
-    hours, usd = best.total.hours, best.total.usd
+    hours, usd = best.cost.hours, best.paid
     cost = f"{fmt.count(best.gpu_hours)} GPU-hours, without a price"
     if usd is not None:
         cost = (
-            f"{fmt.usd(usd.expected, digits=3)} ({fmt.usd(usd.p10, digits=3)} to "
+            f"{fmt.usd(usd.mean, digits=3)} ({fmt.usd(usd.p10, digits=3)} to "
             f"{fmt.usd(usd.p90, digits=3)}), {fmt.count(best.gpu_hours)} GPU-hours"
         )
     chance = ""
-    if best.total.chance_on_time is not None:
+    if scenario.deadline_days is not None:
         chance = f"; {fmt.chance(best.chance_on_time)} likely to end by the deadline"
     return (
         f"{model_of(scenario).label}, {stages}, {fmt.tokens(tokens)} tokens in all, on {where}: "
-        f"expected {cost}; it ends after {fmt.days(hours.expected)} ({fmt.days(hours.p10)} to "
+        f"expected {cost}; it ends after {fmt.days(hours.mean)} ({fmt.days(hours.p10)} to "
         f"{fmt.days(hours.p90)}, P10 to P90){chance}."
     )
 

@@ -11,20 +11,20 @@ from app.document import vocabulary
 from app.document.blocks import Block, Bullets, Figure, Paragraph, Row, Section
 from app.document.pictures import THEME
 from app.document.table import Table, plain
-from app.forecast.with_failures import of_plans
 from app.plan import document as plan_document
 from app.plan import part_charts
 from app.plan import words as plan_words
 from app.plan.decided import recommended_sentence
+from core.cost.uncertain import Uncertain
 from core.scenario import Scenario
-from core.search.plan import Answer, Expected, Interval, Plan
+from core.search.plan import Answer, Plan
 
 WIDTH_PX = 660  # of a plot, so that its letters match the text on paper
 UNDATED = dt.date.min  # date for which badges do not give the age of a price
 P10_P90 = (
     "P10 to P90: as far as the forecast knows, one run in ten is below P10 and one in ten above "
-    "P90. All in: the error of the forecast, failures, preemption, and a price that may have moved "
-    "since it was seen."
+    "P90. This covers the error of the forecast, failures, preemption, and a price that may have "
+    "moved since it was seen."
 )
 
 
@@ -48,7 +48,7 @@ def answer_section(scenario: Scenario, answer: Answer, plan: Plan) -> Section:
 
 
 def _claim(plan: Plan) -> str:
-    usd = plan.expected_usd
+    usd = plan.paid_usd
     cost = "no price known" if usd is None else fmt.usd_short(usd)
     return f"{cost}, {fmt.days(plan.expected_hours)} on {vocabulary.machine(plan)}"
 
@@ -62,10 +62,12 @@ def _doubts(plan: Plan) -> tuple[str, ...]:
 def decision_table(plan: Plan) -> Table[Row]:
     """The numbers for a decision: dollars, days, speed and memory, each with its uncertainty."""
     rows = [
-        ("Cost of the run, all in", *_four(plan.total.usd, fmt.usd_short)),
-        ("Time of the run, all in", *_four(plan.total.hours, fmt.days)),
-        ("Cost had nothing failed", fmt.MISSING, *_three(plan.usd, fmt.usd_short)),
-        ("Time had nothing failed", fmt.MISSING, *_three(plan.hours, fmt.days)),
+        *([("Sum committed", *_four(plan.paid, fmt.usd_short))] if plan.cost.commits else []),
+        ("Cost of the run", *_four(plan.cost.total if plan.cost.has_price else None,
+                                   fmt.usd_short)),
+        ("Time of the run", *_four(plan.cost.hours, fmt.days)),
+        ("Cost without failures", fmt.MISSING, *_three(plan.usd, fmt.usd_short)),
+        ("Time without failures", fmt.MISSING, *_three(plan.hours, fmt.days)),
         ("Throughput", fmt.MISSING, *_three(plan.tokens_per_s, fmt.tokens_per_s)),
         ("Peak memory of the fullest GPU", fmt.MISSING, fmt.MISSING,
          fmt.gib(plan_document.peak_bytes(plan)), fmt.MISSING),
@@ -78,26 +80,26 @@ def decision_table(plan: Plan) -> Table[Row]:
     )
 
 
-def _three(values: Interval | None, write: Callable[[float], str]) -> tuple[str, str, str]:
+def _three(values: Uncertain | None, write: Callable[[float], str]) -> tuple[str, str, str]:
     if values is None:
         return (fmt.MISSING, "no price", fmt.MISSING)
     return (write(values.p10), write(values.p50), write(values.p90))
 
 
-def _four(values: Expected | None, write: Callable[[float], str]) -> tuple[str, ...]:
+def _four(values: Uncertain | None, write: Callable[[float], str]) -> tuple[str, ...]:
     """The mean and the quantiles."""
     if values is None:
         return (fmt.MISSING, fmt.MISSING, "no price", fmt.MISSING)
-    if isinf(values.expected):
+    if isinf(values.mean):
         return (fmt.MISSING, fmt.MISSING, "never ends", fmt.MISSING)
-    return (write(values.expected), write(values.p10), write(values.p50), write(values.p90))
+    return (write(values.mean), write(values.p10), write(values.p50), write(values.p90))
 
 
 def plan_section(scenario: Scenario, plan: Plan) -> Section:
     """The rented machines, how the job is split over them, and where memory and time go."""
     offer = plan.offer
     facts = {
-        **dict(plan_document.facts(scenario, plan, of_plans(scenario, (plan,))[0], UNDATED)),
+        **dict(plan_document.facts(scenario, plan, UNDATED)),
         "Price seen": f"{offer.observed_at}, quality {offer.quality}",
         "Chance of out of memory": fmt.chance(plan.probability_oom),
         "Calibration": plan.calibration or "none: published and fitted figures",

@@ -14,14 +14,14 @@ from app.document.pictures import THEME
 from app.document.table import Table, plain
 from app.explain import explained
 from app.explain import words as explain_words
-from app.forecast.with_failures import of_plans
 from app.plan import chart_tables
 from app.plan import charts as plan_charts
 from app.plan import document as plan_document
 from app.plan import words as plan_words
 from app.report.answer import WIDTH_PX
+from core.cost.uncertain import Uncertain
 from core.scenario import Scenario
-from core.search.plan import Answer, Expected, Plan
+from core.search.plan import Answer, Plan
 from core.units import DAY_S, HOUR_S
 
 FIRST = 10  # plans that a report lists
@@ -53,7 +53,7 @@ def _ranked(plans: Sequence[Plan]) -> list[Row]:
     return [
         (
             fmt.count(p.rank),
-            fmt.usd_short(p.expected_usd),
+            fmt.usd_short(p.paid_usd),
             fmt.days(p.expected_hours) if np.isfinite(p.expected_hours) else "never ends",
             vocabulary.machine(p)
             + (f"; not recommended: {vocabulary.not_recommended(p.against)}" if p.against else ""),
@@ -151,13 +151,12 @@ def against_sentence(found: explained.Against, label: str) -> str:
 
 
 def _column(scenario: Scenario, plan: Plan) -> dict[str, str]:
-    failing = of_plans(scenario, (plan,))[0]
     peak = plan_document.peak_bytes(plan)
     return {
         "Machines": vocabulary.machine(plan),
-        "Expected cost (P10 to P90)": _with_range(plan.total.usd, fmt.usd_short),
-        "Expected time (P10 to P90)": _with_range(plan.total.hours, fmt.days),
-        "Had nothing failed": plan_words.unfailing_sentence(plan, failing),
+        "Expected cost (P10 to P90)": _with_range(plan.paid, fmt.usd_short),
+        "Expected time (P10 to P90)": _with_range(plan.cost.hours, fmt.days),
+        "Without failures": plan_words.unfailing_sentence(plan),
         "Layout": fmt.layout(plan.layout),
         "Throughput": fmt.tokens_per_s(plan.tokens_per_s.p50),
         "MFU": fmt.percent(plan.mfu),
@@ -167,7 +166,7 @@ def _column(scenario: Scenario, plan: Plan) -> dict[str, str]:
     }
 
 
-def _with_range(values: Expected | None, write: Callable[[float], str]) -> str:
+def _with_range(values: Uncertain | None, write: Callable[[float], str]) -> str:
     if values is None:
         return fmt.MISSING
-    return f"{write(values.expected)} ({write(values.p10)} to {write(values.p90)})"
+    return f"{write(values.mean)} ({write(values.p10)} to {write(values.p90)})"

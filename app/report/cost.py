@@ -62,6 +62,6 @@ def _row(plan: Plan) -> Row:
         vocabulary.purchase(plan.offer.purchase),
         vocabulary.place(plan.offer),
         fmt.usd_per_hour(plan.usd_per_gpu_hour),
-        fmt.usd_short(plan.usd.p50 if plan.usd else None),
+        fmt.usd_short(plan.paid_usd),
         plan.offer.observed_at,
     )

@@ -2,7 +2,7 @@
 
 as_json   a plan with failures as JSON: the keys that docs/risk.md documents
 command   runcast risk: when the best plan ends and what it costs if machines fail
-document  a plan with failures as blocks: spread, lost time, checkpoints and all inputs
-risk      computes a plan with failures from the plan and its inputs
+document  a plan with failures as blocks: time and cost, lost time, checkpoints, all inputs
+risk      what failures do to a plan: checkpoint intervals, other failure rates, bursts
 words     sentences about a plan with failures
 """

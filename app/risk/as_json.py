@@ -6,9 +6,10 @@ from dataclasses import asdict
 
 from app.document.as_json import Json, number
 from app.plan.as_json import brief_json
-from app.risk.risk import Risk, Spread
+from app.risk.risk import Risk
 from app.risk.words import risk_sentences
 from app.scenario.link_query import link_query
+from core.cost.uncertain import Uncertain
 from core.scenario import Scenario
 from core.units import HOUR_S
 from pricing.offers import snapshot
@@ -18,21 +19,26 @@ SCHEMA_VERSION = 1
 
 def risk_json(scenario: Scenario, risk: Risk) -> dict[str, Json]:
     """The document of `runcast risk --json`; null: could not be computed."""
-    rate = float(risk.job.failures_per_s)
+    rate, cost, finishes = float(risk.job.failures_per_s), risk.plan.cost, risk.finishes
     return {
         "schema_version": SCHEMA_VERSION,
         "link": link_query(scenario, snapshot(scenario.prices).id),
         "sentences": list(risk_sentences(scenario, risk)),
         "plan": brief_json(risk.plan),
-        "finishes": risk.finishes,
+        "finishes": finishes,
         "attempt_probability": risk.attempt_probability,
-        "failures": risk.failures if risk.finishes else None,
+        "failures": number(cost.failures) if finishes else None,
         "mean_hours_to_failure": 1 / rate / HOUR_S if rate else None,
-        "goodput": risk.goodput if risk.finishes else None,
+        "goodput": risk.goodput if finishes else None,
         "hours": spread_json(risk.hours),
         "usd": spread_json(risk.usd),
+        "paid": spread_json(risk.plan.paid if finishes else None),
+        "failures_only_hours": number(cost.failures_only_hours),
+        "failures_only_usd": number(cost.failures_only_usd),
         "misses_deadline_probability": risk.misses_deadline,
-        "badput_hours": dict(risk.lost_hours) or None,
+        "badput_hours": {cause: number(hours) for cause, hours in cost.hour_terms.items()}
+        if finishes
+        else None,
         "checkpoint_intervals": [
             {
                 "name": i.name,
@@ -51,6 +57,12 @@ def risk_json(scenario: Scenario, risk: Risk) -> dict[str, Json]:
     }
 
 
-def spread_json(spread: Spread | None) -> Json:
-    """Every figure of a spread of hours or dollars."""
-    return None if spread is None else {k: number(v) for k, v in asdict(spread).items()}
+def spread_json(figures: Uncertain | None) -> Json:
+    """Every figure of hours or dollars; the keys that end in `_all` repeat the others."""
+    if figures is None:
+        return None
+    p10, p50, p90 = map(number, (figures.p10, figures.p50, figures.p90))
+    return {
+        "expected": number(figures.mean), "p50": p50, "p90": p90,
+        "p10_all": p10, "p50_all": p50, "p90_all": p90,
+    }  # fmt: skip

@@ -1,4 +1,4 @@
-"""A plan with failures as blocks: spread, lost time, checkpoints and all inputs."""
+"""A plan with failures as blocks: time and cost, lost time, checkpoints and all inputs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from app.document.table import Column, Table, plain
 from app.forecast.failure_inputs import Input
 from app.risk.risk import Risk
 from app.risk.words import basis_words, risk_sentences, shown_value, source_words
+from core.numeric import as_float
 from core.scenario import Scenario
 from core.units import HOUR_S
 
+CAUSES = {"training": "training", "preemption": "interruptions of spot"} | vocabulary.LOST
 CHOICES = {"best": "best", "young": "Young", "daly": "Daly", "given": "as given"}
 INPUTS: tuple[Column[Input], ...] = (
     Column(
@@ -47,17 +49,17 @@ def blocks(scenario: Scenario, risk: Risk) -> tuple[Block, ...]:
 
 
 def spread(risk: Risk) -> Table[Row]:
-    """Expected, P50 and P90 time and cost: with failures alone, and with the forecast's error."""
-    rows: list[Row] = []
-    for name, found, text in (("Time", risk.hours, fmt.days), ("Cost", risk.usd, _usd)):
-        if found is not None:
-            alone = (found.expected, found.p50, found.p90)
-            unsure = (found.p50_all, found.p90_all)
-            rows.append((f"{name}, failures alone", *map(text, alone)))
-            rows.append((f"{name}, with the forecast's own error", "", *map(text, unsure)))
-    return plain(
-        "Time and cost with failures", ("", "Expected", "P50", "P90"), rows, numeric=(1, 2, 3)
-    )
+    """Mean, P10, P50 and P90 of time and cost, and of what is committed."""
+    committed = risk.plan.paid if risk.plan.cost.commits else None
+    rows = [
+        (name, *map(write, map(as_float, (x.mean, x.p10, x.p50, x.p90))))
+        for name, x, write in (
+            ("Time", risk.hours, fmt.days), ("Cost", risk.usd, _usd), ("Committed", committed, _usd)
+        )
+        if x is not None
+    ]  # fmt: skip
+    head = ("", "Expected", "P10", "P50", "P90")
+    return plain("Time and cost", head, rows, numeric=(1, 2, 3, 4))
 
 
 def _usd(x: float) -> str:
@@ -65,14 +67,15 @@ def _usd(x: float) -> str:
 
 
 def lost(risk: Risk) -> Table[Row]:
-    """How the expected time is spent, where the run ends."""
-    parts = {vocabulary.LOST[cause]: hours for cause, hours in risk.lost_hours.items()}
-    parts = {"training": risk.plan.wall_clock_hours, **parts}
-    whole = sum(parts.values())
+    """The causes of the expected time, where the run ends."""
+    parts = {CAUSES[cause]: as_float(h) for cause, h in risk.plan.cost.hour_terms.items() if h > 0}
     return plain(
         "What the expected time goes to",
         ("The time goes to", "Expected", "Share"),
-        ((name, fmt.days(spent), fmt.percent(spent / whole)) for name, spent in parts.items()),
+        (
+            (name, fmt.days(hours), fmt.percent(hours / risk.plan.expected_hours))
+            for name, hours in parts.items()
+        ),
         numeric=(1, 2),
     )
 

@@ -7,8 +7,7 @@ command   runcast scale: when a run ends and what it costs at other numbers of G
 document  when and how big as tables: numbers of GPUs, and compute-optimal models
 optimal   compute-optimal models: the lowest loss for a budget on the machines of a plan
 page      when and how big: a section of the page about prices and risk
-points    time and cost of one machine against its number of GPUs, without and with
-          failures, and the value of waiting
+points    time and cost of one machine against its number of GPUs, and the value of waiting
 waiting   whether waiting for a lower price pays, from the price trend of a plan's
           accelerator
 words     sentences about when and how big

@@ -56,6 +56,7 @@ def _count(point: Point | None) -> int | None:
 
 
 def _point(p: Point) -> Json:
+    late, late_usd = number(p.hours_p90), p.expected_usd_p90
     return {
         "num_gpus": p.plan.num_gpus,
         "num_nodes": p.plan.num_nodes,
@@ -63,23 +64,24 @@ def _point(p: Point) -> Json:
         "tokens_per_s": p.plan.tokens_per_s.p50,
         "mfu": p.plan.mfu,
         "efficiency": p.efficiency,
-        "goodput": p.goodput if isfinite(p.hours_expected) else None,
+        "goodput": number(p.plan.cost.goodput) if isfinite(p.expected_hours) else None,
         "hours": {
             "steady": p.plan.wall_clock_hours,
-            "expected": number(p.hours_expected),
-            "p90": number(p.hours_p90),
-            "p90_all": number(p.hours_p90_all),
+            "expected": number(p.expected_hours),
+            "p90": late,
+            "p90_all": late,
         },
         "usd": None
-        if p.usd_steady is None
+        if p.plan.usd is None
         else {
-            "steady": p.usd_steady,
-            "expected": p.usd_expected,
-            "p90": p.usd_p90,
-            "p90_all": p.usd_p90_all,
+            "steady": p.steady_usd,
+            "expected": p.expected_usd,
+            "p90": late_usd,
+            "p90_all": late_usd,
         },
         "expected_hours": number(p.expected_hours),
         "expected_usd": p.expected_usd,
+        "paid_usd": p.paid_usd,
         "gpu_hours_per_trillion_tokens": number(p.gpu_hours_per_trillion),
         "usd_per_trillion_tokens": p.usd_per_trillion,
         "usd_per_day_saved": p.usd_per_day_saved,

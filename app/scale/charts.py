@@ -14,9 +14,10 @@ from app.document import chart_parts as parts
 from app.document import format as fmt
 from app.document.chart_parts import INK, LIMIT, Drawn, x_px
 from app.document.durations import unit_of
+from app.scale.document import DRAWN
 
 PANEL_PX, CURVE_PX = 340, 340
-KINDS = ("without failures", "expected", "P90, the forecast's own error counted")
+KINDS = ("without failures", "expected", "P90")
 DASHES = ((6, 4), (1, 0), (2, 2))
 BILLIONS = "replace(format(datum.value, '~s'), 'G', 'B')"  # the SI format writes G for billion
 GAP = 1.15
@@ -34,7 +35,7 @@ def against_count(
     line without failures, an expected line, a band up to P90, and the user's limit as a dashed
     line."""
     ink, main = INK[theme], parts.main_colour(theme)
-    names = [f"{what}_steady", f"expected_{what}", f"expected_{what}_p90"]
+    names = [f"{what}_steady", DRAWN[what], f"{DRAWN[what]}_p90"]
     rows = points.dropna(subset=names)
     limit_text = f"Budget {fmt.usd_short(limit)}"
     if what == "days":

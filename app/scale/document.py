@@ -19,6 +19,7 @@ T = TypeVar("T")
 Write = Callable[[Any], str]
 
 DAY_H = 24
+DRAWN = {"days": "expected_days", "usd": "paid_usd"}  # columns of the charts
 
 
 def _figure(
@@ -40,21 +41,17 @@ def _gpu_hours(value: Callable[[T], float]) -> Column[T]:
     return _figure(name, head, value, fmt.tokens, "GPU-h/1T")
 
 
-def _p90_usd(point: Point) -> float | None:
-    return None if point.expected_usd is None else getattr(point.plan.total.usd, "p90", None)
-
-
 COLUMNS: tuple[Column[Point], ...] = (
     _figure("num_gpus", "GPUs", lambda p: p.plan.num_gpus, fmt.count),
     _days("days_steady", "Time without failures", lambda p: p.plan.hours.p50),
-    _days("days_expected", "Time with failures", lambda p: p.hours_expected),
-    _days("days_p90", "P90 time of failures alone", lambda p: p.hours_p90),
-    _days("days_p90_all", "P90 time of failures and speed", lambda p: p.hours_p90_all),
-    _usd("usd_steady", "Cost without failures", lambda p: p.usd_steady),
-    _usd("usd_expected", "Cost with failures", lambda p: p.usd_expected),
-    _usd("usd_p90", "P90 cost of failures alone", lambda p: p.usd_p90),
-    _usd("usd_p90_all", "P90 cost of failures and speed", lambda p: p.usd_p90_all),
-    _figure("goodput", "Goodput", lambda p: p.goodput, fmt.percent),
+    _days("days_expected", "Time with failures", lambda p: p.expected_hours),
+    _days("days_p90", "P90 time with failures", lambda p: p.hours_p90),
+    _days("days_p90_all", "P90 time of all", lambda p: p.hours_p90),
+    _usd("usd_steady", "Cost without failures", lambda p: p.steady_usd),
+    _usd("usd_expected", "Cost with failures", lambda p: p.expected_usd),
+    _usd("usd_p90", "P90 cost with failures", lambda p: p.expected_usd_p90),
+    _usd("usd_p90_all", "P90 cost of all", lambda p: p.expected_usd_p90),
+    _figure("goodput", "Goodput", lambda p: p.plan.cost.goodput, fmt.percent),
     _figure("efficiency", "Efficiency", lambda p: p.efficiency, fmt.percent),
     _figure("tokens_per_s", "Tokens/s", lambda p: p.plan.tokens_per_s.p50, fmt.tokens),
     _gpu_hours(lambda p: p.gpu_hours_per_trillion),
@@ -72,20 +69,22 @@ COLUMNS: tuple[Column[Point], ...] = (
         is_text=True,
     ),
     _days("expected_days", "Expected time", lambda p: p.expected_hours),
-    _days("expected_days_p90", "P90 time", lambda p: p.plan.total.hours.p90),
-    _usd("expected_usd", "Expected cost", lambda p: p.expected_usd),
-    _usd("expected_usd_p90", "P90 cost", _p90_usd),
+    _days("expected_days_p90", "P90 time", lambda p: p.hours_p90),
+    _usd("expected_usd", "Cost of the run", lambda p: p.expected_usd),
+    _usd("expected_usd_p90", "P90 cost of the run", lambda p: p.expected_usd_p90),
+    _usd("paid_usd", "Expected cost", lambda p: p.paid_usd),
+    _usd("paid_usd_p90", "P90 cost", lambda p: p.paid_usd_p90),
 )
 READ = (
-    "num_gpus", "layout", "expected_days", "expected_days_p90", "expected_usd", "expected_usd_p90",
+    "num_gpus", "layout", "expected_days", "expected_days_p90", "paid_usd", "paid_usd_p90",
     "goodput",
     "efficiency", "tokens_per_s", "gpu_hours_per_trillion_tokens", "usd_per_trillion_tokens",
     "usd_per_day_saved", "doubling_saves",
 )  # fmt: skip
 TOO_WIDE = ("layout", "goodput")  # for one line of a terminal
 LEGEND = (
-    "Time and cost are expected, all in; 1T: 1e12 tokens; $/day: "
-    "dollars for each day less, from the line above; 2x saves: share of the time."
+    "Cost is the sum you pay, with whole terms of a reservation. 1T: 1e12 tokens. $/day: dollars "
+    "for each day less, from the line above. 2x saves: share of the time."
 )
 
 OPTIMAL_COLUMNS: tuple[Column[Best], ...] = (
@@ -173,8 +172,9 @@ def own_run(found: Scale) -> pd.DataFrame:
 def alt(found: Scale, what: str) -> str:
     """Alternative text of a chart against the number of GPUs."""
     name = "Days" if what == "days" else "Dollars"
-    table = counts(found).only(f"expected_{what}", f"expected_{what}_p90", "num_gpus")
-    each = [f"{mean} expected and {late} at P90 with {n} GPUs" for mean, late, n in table.cells()]
+    mean = DRAWN[what]
+    table = counts(found).only(mean, f"{mean}_p90", "num_gpus")
+    each = [f"{cost} expected and {late} at P90 with {n} GPUs" for cost, late, n in table.cells()]
     return f"{name} of the run against the number of GPUs: {each[0]}, {each[-1]}."
 
 

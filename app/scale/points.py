@@ -1,49 +1,31 @@
-"""Time and cost of one machine against its number of GPUs, without and with failures, and the
-value of waiting. The compute-optimal curve is in app/scale/optimal.py.
+"""Time and cost of one machine against its number of GPUs, and the value of waiting. The
+compute-optimal curve is in app/scale/optimal.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.forecast.by_count import plans_by_count
-from app.forecast.failure_inputs import given_numbers
-from app.forecast.failure_job import job_of, least_interval_s
 from app.forecast.training import tokens_of
-from app.risk.risk import GIVEN_UP, run_usd, speeds_of
 from app.scale.optimal import TRILLION, Optimal, optimal_of, rented
 from app.scale.waiting import Waiting, waiting_of
-from core.failures import finish_time, goodput
-from core.failures.goodput import Job
 from core.money import scaling
 from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.plan import Plan
-from core.units import HOUR_S
 
-Floats = NDArray[np.float64]
-JOB = tuple(f.name for f in fields(Job))
 LITTLE = 0.2  # share of the time; a doubling that saves less is not worth it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One number of GPUs; hours include the start-up. Infinite hours: it never ends; None dollars:
-    no price, or never ends."""
+    """One number of GPUs. Infinite hours: the run never ends; None dollars: no price, or it never
+    ends."""
 
     plan: Plan
-    hours_expected: float  # with failures
-    hours_p90: float  # with failures alone
-    hours_p90_all: float  # with failures and the forecast's own error
-    usd_steady: float | None
-    usd_expected: float | None
-    usd_p90: float | None
-    usd_p90_all: float | None
-    goodput: float
     efficiency: float  # tokens/s per GPU over the same at the fewest GPUs
     gpu_hours_per_trillion: float  # expected, of rented GPUs, per 1e12 tokens
     usd_per_trillion: float | None
@@ -53,14 +35,43 @@ class Point:
 
     @property
     def expected_hours(self) -> float:
-        """Mean hours all in; infinite: it never ends."""
+        """Mean hours of the run."""
         return self.plan.expected_hours
 
     @property
+    def hours_p90(self) -> float:
+        """Hours of the run, P90."""
+        return as_float(self.plan.cost.hours.p90)
+
+    @property
+    def steady_usd(self) -> float | None:
+        """Median dollars without failures, at the price as seen."""
+        return None if self.plan.usd is None else _finite(self.plan.usd.p50)
+
+    @property
     def expected_usd(self) -> float | None:
-        """Mean dollars all in; None: no price, or it never ends."""
-        usd = self.plan.expected_usd
-        return usd if usd is not None and np.isfinite(usd) else None
+        """Mean dollars of the run."""
+        return _finite(self.plan.expected_usd)
+
+    @property
+    def expected_usd_p90(self) -> float | None:
+        """Dollars of the run, P90."""
+        return _finite(self.plan.cost.total.p90)
+
+    @property
+    def paid_usd(self) -> float | None:
+        """Mean dollars that are signed for."""
+        return _finite(self.plan.paid_usd)
+
+    @property
+    def paid_usd_p90(self) -> float | None:
+        """Dollars that are signed for, P90."""
+        return _finite(self.plan.cost.paid.p90)
+
+
+def _finite(usd: object) -> float | None:
+    value = np.nan if usd is None else as_float(usd)
+    return value if np.isfinite(value) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,12 +92,12 @@ class Scale:
 
     @property
     def _priced(self) -> list[tuple[float, Point]]:
-        """Expected dollars and point, where they are known."""
-        return [(p.expected_usd, p) for p in self.points if p.expected_usd is not None]
+        """Mean dollars that are signed for, and point, where they are known."""
+        return [(p.paid_usd, p) for p in self.points if p.paid_usd is not None]
 
     @property
     def cheapest(self) -> Point | None:
-        """The point with the lowest expected dollars."""
+        """The point with the least to pay on average."""
         return self.worth(0.0)
 
     @property
@@ -103,13 +114,13 @@ class Scale:
         return next((p for p in self.points if p.plan.meets_deadline), None)
 
     def in_budget(self, budget_usd: float) -> Point | None:
-        """The fastest point whose expected dollars are within the budget."""
+        """The fastest point that keeps to the budget on average."""
         within = [p for usd, p in self._priced if usd <= budget_usd]
         return min(within, key=lambda p: p.expected_hours, default=None)
 
     def worth(self, usd_per_day: float) -> Point | None:
-        """The point with the lowest expected dollars plus value of days: with more GPUs, each day
-        saved costs more than it is worth."""
+        """The point with the lowest mean dollars plus value of days: with more GPUs, each day saved
+        costs more than it is worth."""
         whole = [(usd + usd_per_day * p.expected_hours / 24, p) for usd, p in self._priced]
         return min(whole, key=lambda pair: pair[0], default=(0.0, None))[1]
 
@@ -134,43 +145,20 @@ def scale_of(scenario: Scenario, plan: Plan) -> Scale:
 
 
 def _points(scenario: Scenario, plans: tuple[Plan, ...]) -> tuple[Point, ...]:
-    job, slowdown = _jobs(scenario, plans)
-    expected = np.asarray(goodput.expected_s(job)) / HOUR_S
-    steady = np.array([p.wall_clock_hours for p in plans])
-    ends = expected < GIVEN_UP * steady
-    expected = np.where(ends, expected, np.inf)
-    p90, p90_all = np.full(len(plans), np.inf), np.full(len(plans), np.inf)
-    if ends.any():  # for runs that do not end, a quantile overflows
-        ending = [p for p, e in zip(plans, ends, strict=True) if e]
-        some = Job(**{n: np.asarray(getattr(job, n))[ends] for n in JOB})
-        p90[ends] = np.asarray(finish_time.quantile_s(some, 0.9)) / HOUR_S
-        p90_all[ends] = _with_the_forecasts_error(scenario, ending, some) / HOUR_S
-    start = np.array([p.startup_hours for p in plans])
-    expected, p90, p90_all = expected + start, p90 + start, p90_all + start
-    share = np.asarray(goodput.goodput(job)) / slowdown
     efficiency = scaling.efficiency(np.array([p.tokens_per_s_per_gpu for p in plans]))
     trillions = tokens_of(scenario) / TRILLION
-    found = []
-    for n, plan in enumerate(plans):
-        usd, all_in = _usd(plan, float(expected[n])), plan.expected_usd
-        priced = all_in is not None and np.isfinite(all_in)
-        found.append(
+    points = []
+    for share, plan in zip(efficiency.tolist(), plans, strict=True):
+        usd = _finite(plan.expected_usd)
+        points.append(
             Point(
                 plan=plan,
-                hours_expected=float(expected[n]),
-                hours_p90=float(p90[n]),
-                hours_p90_all=float(p90_all[n]),
-                usd_steady=None if plan.usd is None else plan.usd.p50,
-                usd_expected=usd,
-                usd_p90=_usd(plan, float(p90[n])),
-                usd_p90_all=_usd(plan, float(p90_all[n])),
-                goodput=float(share[n]),
-                efficiency=float(efficiency[n]),
-                gpu_hours_per_trillion=rented(plan) * plan.billed(plan.expected_hours) / trillions,
-                usd_per_trillion=all_in / trillions if all_in and priced else None,
+                efficiency=share,
+                gpu_hours_per_trillion=rented(plan) * as_float(plan.cost.paid_hours) / trillions,
+                usd_per_trillion=None if usd is None else usd / trillions,
             )
         )
-    return _compared(found)
+    return _compared(points)
 
 
 def _compared(points: list[Point]) -> tuple[Point, ...]:
@@ -199,37 +187,12 @@ def _saved(fewer: Point, double: Point | None) -> float | None:
 
 def _per_day(fewer: Point | None, more: Point | None) -> float | None:
     """Dollars per day that the larger count saves; None: not compared, not priced or not faster."""
-    if not fewer or not more or fewer.expected_usd is None or more.expected_usd is None:
+    if not fewer or not more or fewer.paid_usd is None or more.paid_usd is None:
         return None
     per_day = scaling.usd_per_day_saved(
-        usd=fewer.expected_usd,
+        usd=fewer.paid_usd,
         hours=fewer.expected_hours,
-        more_usd=more.expected_usd,
+        more_usd=more.paid_usd,
         fewer_hours=more.expected_hours,
     )
     return None if np.isnan(per_day) else float(per_day)
-
-
-def _usd(plan: Plan, hours: float) -> float | None:
-    """Dollars as in app/risk/risk.py; None where the run never ends, too."""
-    return run_usd(plan, hours) if np.isfinite(hours) else None
-
-
-def _jobs(scenario: Scenario, plans: tuple[Plan, ...]) -> tuple[Job, Floats]:
-    """The plans as a column of jobs, each with its interval and its slowdown by slow nodes."""
-    given = given_numbers(scenario)
-    asked = [job_of(scenario, p, given) for p in plans]
-    job = Job(**{n: np.array([as_float(getattr(a.job, n)) for a in asked]) for n in JOB})
-    least = np.array([least_interval_s(a.job, p) for a, p in zip(asked, plans, strict=True)])
-    if "interval_s" in given:
-        job = replace(job, interval_s=np.maximum(given["interval_s"], least))
-    else:
-        job = goodput.at_best_interval(job, least_s=least)
-    return job, np.array([a.slowdown for a in asked])
-
-
-def _with_the_forecasts_error(scenario: Scenario, plans: Sequence[Plan], job: Job) -> Floats:
-    """P90 in seconds, including the forecast's own error as given by its interval."""
-    speeds = np.array([speeds_of(p) for p in plans])
-    columns = Job(**{n: np.asarray(getattr(job, n))[:, None] for n in JOB})
-    return scaling.quantiles_s(replace(columns, work_s=columns.work_s * speeds), 0.9)

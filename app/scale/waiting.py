@@ -40,13 +40,13 @@ def waiting_of(plan: Plan) -> Waiting:
     if (why := _own_price(plan)) is not None:
         return Waiting(trend=None, waits=(), why_not=why)
     trend = trend_of(plan.offer.accelerator, plan.offer.purchase)
-    slope, usd = trend.log_per_month, plan.usd
+    slope, usd = trend.log_per_month, plan.paid_usd
     if slope is None or usd is None:
         return Waiting(trend=trend, waits=(), why_not=trend.why_not)
     low, high = max(trend.by_seller.values()), min(trend.by_seller.values())
 
     def saves(log_per_month: float, months: float) -> float:
-        saved = waiting_saves_usd(usd=usd.p50, log_per_month=log_per_month, months=months)
+        saved = waiting_saves_usd(usd=usd, log_per_month=log_per_month, months=months)
         return as_float(saved) + 0.0  # never negative zero
 
     return Waiting(
@@ -64,8 +64,10 @@ def waiting_of(plan: Plan) -> Waiting:
 
 
 def _own_price(plan: Plan) -> str | None:
-    if plan.usd is None:
+    if plan.paid_usd is None:
         return "the plan has no price"
+    if not np.isfinite(plan.paid_usd):
+        return "the run never ends"
     if plan.offer.purchase == "owned" or is_booked(plan.offer):
         return "the price is your own, and no public history says where it goes"
     return None
@@ -112,9 +114,9 @@ def wait_sentence(wait: Wait) -> str:
 
 def break_even_sentence(plan: Plan, usd_per_day: float) -> str:
     """How far a price must fall in a month for waiting to pay, if a day has a value."""
-    if plan.usd is None:
+    if plan.paid_usd is None or not np.isfinite(plan.paid_usd):
         return ""
-    drop = as_float(break_even_drop(usd=plan.usd.p50, usd_per_day=usd_per_day, days=MONTH_DAYS))
+    drop = as_float(break_even_drop(usd=plan.paid_usd, usd_per_day=usd_per_day, days=MONTH_DAYS))
     worth = f"Where a day is worth {fmt.usd(usd_per_day, digits=3)}, waiting a month "
     if drop >= 1:
         return f"{worth}pays at no price: it costs more than the whole run."

@@ -47,7 +47,7 @@ def scale_sentences(
         sentences.append(f"Not looked at, because there are too many layouts: {counts} GPUs.")
     if found.plan.offer.purchase == "spot":
         sentences.append(
-            "It is a spot price: what is expected waits for capacity whenever it is preempted."
+            "This is a spot price: the run waits for capacity whenever it is preempted."
         )
     return tuple(sentences)
 
@@ -56,9 +56,9 @@ def waiting_sentences(found: Scale, usd_per_day: float | None = None) -> tuple[s
     """Whether waiting for a lower price pays."""
     sentences = [trend_sentence(found.waiting)]
     sentences += [wait_sentence(w) for w in found.waiting.waits if w.months in (3.0, 12.0)]
-    if usd_per_day is not None and found.plan.usd is not None:
+    if usd_per_day is not None:
         sentences.append(break_even_sentence(found.plan, usd_per_day))
-    return tuple(sentences)
+    return tuple(filter(None, sentences))
 
 
 def _gpus(point: Point) -> str:
@@ -75,19 +75,22 @@ def _own(found: Scale) -> str:
         return f"On {machine} nothing was found at the plan's own count."
     if own.expected_hours == float("inf"):
         return f"On {machine} the run does not end, with these failures."
-    cost = "" if own.expected_usd is None else f" and {_usd(own.expected_usd)}"
+    cost = "" if own.expected_usd is None else f" and costs {_usd(own.expected_usd)}"
+    committed = ""
+    if found.plan.cost.commits:
+        committed = f" You commit to {_usd(own.paid_usd)}, and this run uses its share."
     return (
-        f"On {machine} the run is expected to take {fmt.days(own.expected_hours)}{cost}, "
-        f"all in; nine times in ten it takes at most {fmt.days(own.plan.total.hours.p90)}."
+        f"On {machine} the run takes about {fmt.days(own.expected_hours)}{cost} on average. Nine "
+        f"times in ten it takes at most {fmt.days(own.hours_p90)}.{committed}"
     )
 
 
 def _limits(scenario: Scenario, found: Scale) -> list[str]:
-    sentences, compared = [], f"of {len(found.points)} numbers of GPUs on this machine"
+    sentences = []
     if (least := found.cheapest) is not None and len(found.points) > 1:
         sentences.append(
-            f"The least expected dollars {compared}: {_gpus(least)}, {_usd(least.expected_usd)} "
-            f"and {fmt.days(least.expected_hours)}."
+            f"Cheapest of {len(found.points)} GPU counts on this machine: {_gpus(least)}, "
+            f"{_usd(least.paid_usd)} and {fmt.days(least.expected_hours)}."
         )
     if scenario.deadline_days is not None:
         sure = f"with a chance of {fmt.percent(scenario.deadline_confidence)}"
@@ -97,15 +100,15 @@ def _limits(scenario: Scenario, found: Scale) -> list[str]:
             f"None of them ends within {limit}."
             if on_time is None
             else f"The fewest that end within {limit}: {_gpus(on_time)}, "
-            f"{_usd(on_time.expected_usd)} expected."
+            f"{_usd(on_time.paid_usd)} on average."
         )
     if scenario.budget_usd is not None and least is not None:
         within = found.in_budget(scenario.budget_usd)
         budget = fmt.usd(scenario.budget_usd)
         sentences.append(
-            f"None of them is expected to cost at most {budget}."
+            f"None of them costs at most {budget} on average."
             if within is None
-            else f"The fastest that is expected to cost at most {budget}: {_gpus(within)}, "
+            else f"The fastest that costs at most {budget} on average: {_gpus(within)}, "
             f"{fmt.days(within.expected_hours)}."
         )
     return sentences
@@ -117,8 +120,8 @@ def _doubling(found: Scale) -> list[str]:
     if own is not None and double is not None and own.doubling_saves is not None:
         time = f"{1 - own.doubling_saves:.2f} times the time"
         times = ""
-        if own.expected_usd and double.expected_usd is not None:
-            times = f" and {double.expected_usd / own.expected_usd:.2f} times the dollars"
+        if own.paid_usd and double.paid_usd is not None:
+            times = f" and {double.paid_usd / own.paid_usd:.2f} times the dollars"
         paid = ""
         if (each := own.doubling_usd_per_day) is not None:
             paid = f": {_usd(each)} for each day less" if each > 0 else ": faster and no dearer"
@@ -139,7 +142,7 @@ def _worth(found: Scale, usd_per_day: float | None) -> list[str]:
         return []
     return [
         f"Where a day is worth {_usd(usd_per_day)}, days and dollars together are least with "
-        f"{_gpus(most)}: {fmt.days(most.expected_hours)} and {_usd(most.expected_usd)} expected."
+        f"{_gpus(most)}: {fmt.days(most.expected_hours)} and {_usd(most.paid_usd)} on average."
     ]
 
 

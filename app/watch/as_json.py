@@ -10,7 +10,7 @@ from app.watch.learned import failure_fields
 from app.watch.moves import Move
 from app.watch.run import State
 from app.watch.words import alert_sentence
-from core.watch.outlook import Spread
+from core.cost.uncertain import Uncertain
 from core.watch.reading import Alert
 
 SCHEMA = "runcast-watch/1"
@@ -97,5 +97,5 @@ def _cause(one: Diagnosed, rate: float | None) -> dict[str, Any]:
     }
 
 
-def _spread(found: Spread) -> dict[str, Any]:
+def _spread(found: Uncertain) -> dict[str, Any]:
     return {"p10": number(found.p10), "p50": number(found.p50), "p90": number(found.p90)}

@@ -73,7 +73,7 @@ def moves_of(state: State) -> tuple[Move, ...]:
     for other in answer(asked, top=SEARCHED).plans:
         key = other.offer.provider, other.offer.accelerator
         is_here = key == (plan.offer.provider, plan.offer.accelerator)
-        if other.total.usd is not None and not (is_here and other.num_gpus == plan.num_gpus):
+        if other.cost.has_price and not (is_here and other.num_gpus == plan.num_gpus):
             found.setdefault(key, other)
     moves = [
         _move(held.scenario, plan, other, left, held.planned.tokens, here_s, per_hour)
@@ -109,11 +109,11 @@ def _move(
         "load": as_float(loaded.restart_s),
         "start": new.startup_hours * HOUR_S,
     }
-    beside_s = sum(parts.values()) - parts["start"]  # the forecast all in has the start
-    usd = new.total.usd.expected if new.total.usd else 0.0
+    beside_s = sum(parts.values()) - parts["start"]  # the forecast has the start
+    usd = new.paid_usd or 0.0
     usd += (parts["checkpoint"] * per_hour + parts["load"] * rate) / HOUR_S
-    seconds = new.total.hours.expected * HOUR_S + beside_s
-    there_s = max(new.total.hours.expected * HOUR_S - parts["start"], 0.0) / left
+    seconds = new.expected_hours * HOUR_S + beside_s
+    there_s = max(new.expected_hours * HOUR_S - parts["start"], 0.0) / left
     there_usd = there_s * rate / HOUR_S
     here_usd = here_s * per_hour / HOUR_S
     once_usd = max(usd - there_usd * left, 0.0)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from app.watch.plan import Held
 from app.watch.run import State, Watched
+from core.cost.uncertain import Uncertain
 from core.errors import RuncastError
-from core.watch.outlook import Spread
 from hardware.outside import packed
 from hardware.outside.json_text import OutsideError
 from runners.imports.text import Text, text_of
@@ -26,8 +26,8 @@ class Point:
 
     elapsed_s: float
     speed: float  # tokens/s
-    end_s: Spread
-    usd: Spread | None
+    end_s: Uncertain
+    usd: Uncertain | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,6 @@ from typing import Any
 
 from app.command.given import Given
 from app.forecast.training import tokens_of
-from app.forecast.with_failures import of_plans
 from app.imports.forecast import TOO_LARGE, Run, check_is_one, forecast_of, run_of, too_large
 from app.imports.log import scenario_of_run
 from app.scenario.model import model_of
@@ -99,8 +98,8 @@ def link_in(path: Path) -> str:
 def _planned(scenario: Scenario, run: Run) -> Planned:
     """The forecast as numbers of the whole job."""
     each, plan = run.forecast, run.plan
-    (failing,) = (None,) if plan is None else of_plans(scenario, [plan])
-    lost = 0.0 if failing is None or failing.goodput <= 0 else 1 / failing.goodput - 1
+    goodput = 0.0 if plan is None else plan.cost.goodput
+    lost = 1 / goodput - 1 if goodput > 0 else 0.0
     price = None if plan is None else plan.usd_per_gpu_hour
     deadline = scenario.deadline_days
     return Planned(

@@ -7,7 +7,7 @@ import math
 
 from app.document import format as fmt
 from app.watch.run import State
-from core.watch.outlook import Spread
+from core.cost.uncertain import Uncertain
 from core.watch.reading import Alert, Event
 
 NAMES = {
@@ -40,7 +40,7 @@ def span(seconds: float) -> str:
     return fmt.days(seconds / 3600)
 
 
-def spread(found: Spread, per_hour: float | None = None) -> str:
+def spread(found: Uncertain, per_hour: float | None = None) -> str:
     """P50 with P10 and P90, as durations or, with a price, as dollars."""
     if per_hour is None:
         return f"{span(found.p50)} ({span(found.p10)} to {span(found.p90)})"

@@ -154,7 +154,12 @@ def shares(job: SpotJob) -> Shares:
 
 
 def also_preempted(
-    job: Job, *, preemptions_per_s: Numeric, outage_s: Numeric, gang_start_s: Numeric
+    job: Job,
+    *,
+    preemptions_per_s: Numeric,
+    outage_s: Numeric,
+    gang_start_s: Numeric,
+    zones: Numeric = 1,
 ) -> tuple[Job, Job]:
     """A job that fails and is preempted, too, on spot alone; and the part of it that is paid, in
     which an outage takes no time.
@@ -162,21 +167,28 @@ def also_preempted(
     After a stop a preempted job waits for an outage, exponential, and a failed one for its
     repair: the stops are mixed, with the mean and the variance of the mixture. The fixed part of
     it is negative where the mixture is wider than an exponential. Then every machine starts.
+
+    `zones`: independent zones, each with these preemptions and outages. A preempted job waits only
+    if no other zone is up, and then for the first outage to end: an exponential of o / zones. The
+    share of preemptions that find none up is that of a birth-death process of zones that are up.
     """
     rate = np.add(job.failures_per_s, preemptions_per_s)
     share = np.divide(preemptions_per_s, rate, out=np.zeros_like(rate), where=rate > 0)
     fixed, wait = job.down_s, job.wait_s
     both = replace(job, failures_per_s=rate, reload_s=np.add(job.reload_s, gang_start_s))
+    up = 1 / (1 + np.multiply(preemptions_per_s, outage_s))
+    last_up = zones * np.power(1 - up, np.subtract(zones, 1)) * up
+    none_up = last_up / (1 - np.power(1 - up, zones))
 
     def stopped(outage: Numeric) -> Job:
-        mean = share * outage + (1 - share) * np.add(fixed, wait)
-        square = share * 2 * np.square(outage) + (1 - share) * (
+        mean = share * none_up * outage + (1 - share) * np.add(fixed, wait)
+        square = share * none_up * 2 * np.square(outage) + (1 - share) * (
             np.square(np.add(fixed, wait)) + np.square(wait)
         )
         deviation = np.sqrt(np.maximum(square - np.square(mean), 0.0))
         return replace(both, down_s=mean - deviation, wait_s=deviation)
 
-    return stopped(outage_s), stopped(0.0)
+    return stopped(np.divide(outage_s, zones)), stopped(0.0)
 
 
 def kept_share(job: SpotJob) -> Numeric:

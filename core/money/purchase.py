@@ -42,27 +42,27 @@ def at_utilisation_usd(*, usd: Numeric, utilisation: Numeric) -> Numeric:
     return np.divide(usd, utilisation)[()]
 
 
-def whole_terms_usd(*, run_hours: Numeric, term_hours: float, usd_per_hour: Numeric) -> Numeric:
-    """Dollars of a reservation that only this run uses: every term that it begins.
+def num_terms(*, run_hours: Numeric, term_hours: Numeric) -> Numeric:
+    """Terms of a reservation that a run begins, at least one.
 
-    >>> float(whole_terms_usd(run_hours=100.0, term_hours=8760.0, usd_per_hour=2.0))
-    17520.0
+    >>> float(num_terms(run_hours=9000.0, term_hours=8760.0))
+    2.0
     """
-    terms = np.maximum(np.ceil(np.divide(run_hours, term_hours)), 1.0)
-    return terms * np.multiply(term_hours, usd_per_hour)
+    return np.maximum(np.ceil(np.divide(run_hours, term_hours)), 1.0)
 
 
-def block_days(*, run_hours: float) -> float | None:
-    """Days of the shortest block that holds a run of `run_hours`; None: no block is long enough.
-    [AWS]
+def block_hours(*, run_hours: Numeric) -> Numeric:
+    """Hours of the shortest capacity block that holds a run; several of the longest, one after the
+    other, where no block is long enough. [AWS]
 
-    >>> block_days(run_hours=30.0), block_days(run_hours=24.0 * 15), block_days(run_hours=5000.0)
-    (2.0, 21.0, None)
+    >>> [float(block_hours(run_hours=h)) / 24 for h in (30.0, 24.0 * 15, 5000.0)]
+    [2.0, 21.0, 364.0]
     """
-    days = np.ceil((run_hours + BLOCK_ENDS_EARLY_HOURS) / 24)
-    if days > DAILY_UP_TO:
-        days = WEEK_DAYS * np.ceil(days / WEEK_DAYS)
-    return float(days) if days <= LONGEST_BLOCK_DAYS else None
+    days = np.ceil(np.add(run_hours, BLOCK_ENDS_EARLY_HOURS) / 24)
+    weeks = WEEK_DAYS * np.ceil(days / WEEK_DAYS)
+    longest = LONGEST_BLOCK_DAYS * np.ceil(days / LONGEST_BLOCK_DAYS)
+    window = np.where(days > DAILY_UP_TO, weeks, days)
+    return 24.0 * np.where(days > LONGEST_BLOCK_DAYS, longest, window)
 
 
 def usable_block_s(*, window_days: float) -> float:

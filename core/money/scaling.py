@@ -7,12 +7,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from core.failures import finish_time, goodput
-from core.failures.goodput import Job
 from core.numeric import Numeric
 
 DOUBLINGS = 10
-HALVINGS = 26  # of an interval a few times the answer: to one part in ten million
 Floats = NDArray[np.float64]
 
 
@@ -62,27 +59,6 @@ def time_saved(*, hours: Numeric, fewer_hours: Numeric) -> Numeric:
     0.4
     """
     return 1 - fewer_hours / hours
-
-
-def quantiles_s(jobs: Job, p: float) -> Floats:
-    """Seconds within which each row is done with probability p, where each column of the row is
-    equally likely to be the true job: `mixed_quantile_s` of core/failures/finish_time.py for many
-    rows at once.
-
-    `jobs.work_s` is rows x columns; the other fields have one column. Infinite: never finishes.
-    """
-    low = np.min(np.asarray(goodput.failure_free_s(jobs)), axis=1)
-    # Cantelli: no quantile is further above the mean than sqrt(p / (1 - p)) deviations.
-    with np.errstate(invalid="ignore"):
-        beyond = np.sqrt(p / (1 - p) * np.asarray(goodput.variance_s2(jobs)))
-        high = np.max(goodput.expected_s(jobs) + beyond, axis=1)
-    ends = np.isfinite(high)
-    high = np.where(ends, np.maximum(high, low), low)
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        early = np.mean(np.asarray(finish_time.done_within(jobs, middle[:, None])), axis=1) < p
-        low, high = np.where(early, middle, low), np.where(early, high, middle)
-    return np.where(ends, high, np.inf)
 
 
 def waiting_saves_usd(*, usd: Numeric, log_per_month: Numeric, months: Numeric) -> Numeric:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from math import isnan
 from typing import Any
 
 from numpy.typing import NDArray
 
+from core.cost.run_cost import RunCost
+from core.cost.uncertain import Uncertain
 from core.machine.offer import Offer
-from core.money.cost import billed_hours
-from core.money.purchase import TERM_HOURS, whole_terms_usd
 from core.numeric import as_float
 
 
@@ -38,42 +39,13 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
-    """P10, P50 and P90 of a forecast."""
-
-    p10: float
-    p50: float
-    p90: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
-    """Mean, P10, P50 and P90 of what a run takes in all."""
-
-    expected: float
-    p10: float
-    p50: float
-    p90: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Total:
-    """A plan all in: start-up, failures, preemption by the policy bought, billing, a price that
-    may have moved."""
-
-    hours: Expected  # infinite: it never ends
-    usd: Expected | None  # None: no price
-    chance_on_time: float | None  # None: no deadline
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenCorrection:
-    """What is expected of a plan that was chosen for its forecast (core/evidence/choice.py)."""
+    """Why the time of a plan is corrected: it was chosen for its forecast
+    (core/evidence/choice.py). The cost has the corrected figures and the uncorrected means."""
 
     num_machines: int  # kinds of accelerators that it was chosen from, itself among them
     lead: float  # share of the 16-bit peak over the mean of their best, less 1
     shrink: float  # share of such leads that was not there when measured
-    total: Total  # without that part of the lead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +101,7 @@ class Plan:
     num_gpus: int
     num_nodes: int
     layout: Layout
-    tokens_per_s: Interval
+    tokens_per_s: Uncertain  # steady state; the mean is that of runs, tokens over mean time
     tokens_per_s_per_gpu: float
     mfu: float
     hfu: float
@@ -142,11 +114,11 @@ class Plan:
     num_steps: float
     gpu_hours: float  # that are paid
     wall_clock_hours: float  # P50, steady state: without failures and start-up
+    usd_per_hour: float | None  # of all machines, at the price as seen; None: no price
     usd_per_gpu_hour: float | None
-    usd: Interval | None  # had nothing failed; p10 is the cheap end; None: no price
-    total: Total
+    cost: RunCost
     meets_deadline: bool  # with the asked confidence
-    meets_budget: bool  # as expected
+    meets_budget: bool  # the mean of what is paid
     frontier: bool  # no other priced plan is expected to be both cheaper and faster
     assumptions: tuple[str, ...]  # each a sentence
     stack: str = "generic"  # that trains; generic: no particular one, without a launch file
@@ -166,49 +138,65 @@ class Plan:
 
     @property
     def expected_hours(self) -> float:
-        """Mean hours all in."""
-        return self.total.hours.expected
+        """Mean hours of the run."""
+        return as_float(self.cost.hours.mean)
 
     @property
     def expected_usd(self) -> float | None:
-        """Mean dollars all in; None: no price."""
-        return None if self.total.usd is None else self.total.usd.expected
+        """Mean dollars of the run; None: no price."""
+        return as_float(self.cost.total.mean) if self.cost.has_price else None
 
     @property
-    def training_hours(self) -> Interval:
-        """Steady state: P10 (fast), P50 and P90 (slow, at the P10 of the throughput)."""
-        at, tokens = self.tokens_per_s, self.wall_clock_hours * self.tokens_per_s.p50
-        return Interval(p10=tokens / at.p90, p50=self.wall_clock_hours, p90=tokens / at.p10)
+    def paid_usd(self) -> float | None:
+        """Mean dollars that are signed for; None: no price."""
+        return as_float(self.cost.paid.mean) if self.cost.has_price else None
 
     @property
-    def hours(self) -> Interval:
-        """Start-up and training: P10 (fast), P50 and P90 (slow)."""
-        run, start = self.training_hours, self.startup_hours
-        return Interval(p10=start + run.p10, p50=start + run.p50, p90=start + run.p90)
+    def paid(self) -> Uncertain | None:
+        """Dollars that are signed for; None: no price."""
+        return self.cost.paid if self.cost.has_price else None
+
+    @property
+    def chance_on_time(self) -> float | None:
+        """Chance of the deadline; None: there is none."""
+        return _known(self.cost.chance_on_time)
+
+    @property
+    def chance_in_budget(self) -> float | None:
+        """Chance that what is paid keeps to the budget; None: no budget or no price."""
+        return _known(self.cost.chance_in_budget)
+
+    @property
+    def usd(self) -> Uncertain | None:
+        """Dollars without failures, at the price as seen; None: no price."""
+        return self.cost.failure_free if self.cost.has_price else None
+
+    @property
+    def hours(self) -> Uncertain:
+        """Hours without failures: start-up and training."""
+        return self.cost.failure_free_hours
+
+    @property
+    def training_hours(self) -> Uncertain:
+        """Hours of the training without failures."""
+        return self.cost.failure_free_hours.plus(-self.startup_hours)
 
     @property
     def billed_hours(self) -> float:
-        """Hours of each machine that are paid, at the median."""
-        return self.billed(self.hours.p50)
+        """Hours of each machine that are paid without failures, at the median."""
+        return max(as_float(self.hours.p50), self.least_billed_hours)
 
     @property
     def term_usd(self) -> float | None:
-        """Dollars of the whole terms of a reservation, of which the run is counted its hours; None:
-        none is bought, or no price."""
-        term, price = TERM_HOURS.get(self.offer.purchase), self.offer.usd_per_hour
-        if term is None or price is None:
+        """Mean dollars of the whole terms of a reservation; None: none is bought, or no price."""
+        if not self.cost.num_terms or not self.cost.has_price:
             return None
-        return as_float(
-            whole_terms_usd(
-                run_hours=self.hours.p50, term_hours=term, usd_per_hour=self.num_nodes * price
-            )
-        )
+        return as_float(self.cost.committed_usd)
 
-    def billed(self, hours: float) -> float:
-        """Hours that are paid if start-up and run take so long in all."""
-        return as_float(
-            billed_hours(run_hours=hours, startup_hours=0.0, least_hours=self.least_billed_hours)
-        )
+
+def _known(chance: object) -> float | None:
+    value = as_float(chance)
+    return None if isnan(value) else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

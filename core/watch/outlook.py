@@ -11,30 +11,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from core.cost.uncertain import Uncertain
 from core.numeric import Z_90
+from core.units import HOUR_S
 from core.watch.belief import Belief
 from core.watch.reading import Planned
 
 PRIOR_SHARE = 0.1  # of the run, that the forecast of losses weighs; chosen
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """P10, P50 and P90."""
-
-    p10: float
-    p50: float
-    p90: float
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
     """How a run goes on. Seconds are from its begin."""
 
-    speed: Spread  # tokens/s while it trains
+    speed: Uncertain  # tokens/s while it trains
     lost_share: float  # seconds lost for each second of training that is left
-    end_s: Spread
-    usd: Spread | None  # None: no price
+    end_s: Uncertain
+    usd: Uncertain | None  # None: no price
     chance_on_time: float | None  # None: no deadline
 
 
@@ -70,19 +63,25 @@ def outlook(
     if planned.deadline_s is not None:
         on_time = _chance(planned.deadline_s - elapsed_s, left_s, sigma)
     return Outlook(
-        speed=Spread(speed.quantile(-Z_90), speed.median, speed.quantile(Z_90)),
+        speed=Uncertain(
+            mean=speed.median * math.exp(speed.sigma**2 / 2),
+            p10=speed.quantile(-Z_90),
+            p50=speed.median,
+            p90=speed.quantile(Z_90),
+        ),
         lost_share=share,
         end_s=end,
-        usd=None
-        if rate is None
-        else Spread(*(x / 3600 * rate for x in (end.p10, end.p50, end.p90))),
+        usd=None if rate is None else end.times(rate / HOUR_S),
         chance_on_time=on_time,
     )
 
 
-def _spread(before_s: float, left_s: float, sigma: float) -> Spread:
+def _spread(before_s: float, left_s: float, sigma: float) -> Uncertain:
     width = math.exp(Z_90 * sigma)
-    return Spread(before_s + left_s / width, before_s + left_s, before_s + left_s * width)
+    return Uncertain(
+        mean=before_s + left_s * math.exp(sigma**2 / 2), p10=before_s + left_s / width,
+        p50=before_s + left_s, p90=before_s + left_s * width,
+    )  # fmt: skip
 
 
 def _chance(available_s: float, left_s: float, sigma: float) -> float:

@@ -5,7 +5,7 @@ A later row of the book wins over an earlier one. Prices without a row stay as l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
@@ -27,9 +27,15 @@ ON_NO_LIST = "on no list"  # begins the note of an offer that only the book has
 class Terms:
     """What a run at one seller pays in addition to its instances, and its credits."""
 
-    usd: float = 0.0  # traffic, once
-    usd_per_hour: float = 0.0  # storage
+    egress_usd: float = 0.0  # once
+    checkpoint_usd_per_hour: float = 0.0  # storage
+    data_usd_per_hour: float = 0.0  # storage
     credit_usd: float = 0.0
+
+    @property
+    def storage_usd_per_hour(self) -> float:
+        """Storage of checkpoints and data."""
+        return self.checkpoint_usd_per_hour + self.data_usd_per_hour
 
 
 NO_TERMS = Terms()
@@ -93,29 +99,44 @@ def booked(book: PriceBook, listed: Sequence[Offer], today: date) -> BookedOffer
 
 
 def terms_of(
-    book: PriceBook, provider: str, region: str, today: date, *, checkpoint_bytes: float
-) -> Terms:
-    """What a run at this place pays in addition to its machines. Rows of one kind add up."""
+    book: PriceBook, provider: str, region: str, today: date, *, checkpoint_bytes: float,
+    kept_checkpoints: int | None = None, data_bytes: float | None = None,
+) -> Terms:  # fmt: skip
+    """What a run at this place pays in addition to its machines. Rows of one kind add up.
 
-    def about(kind: type[Row]) -> Iterable[Any]:
-        return (r for r in book.valid(kind, today) if _is_at(r, provider, region))
+    `kept_checkpoints` and `data_bytes` replace the amounts of the storage rows, at the highest
+    price of these rows.
+    """
 
-    def size(row: Storage | Egress) -> float:
-        return row.data_gb * GB + row.checkpoints * checkpoint_bytes
+    def about(kind: type[Row]) -> list[Any]:
+        return [r for r in book.valid(kind, today) if _is_at(r, provider, region)]
 
+    def hourly(stored_bytes: float, usd_per_gb_month: float) -> float:
+        usd = storage_usd(
+            stored_bytes=stored_bytes, usd_per_gb_month=usd_per_gb_month, hours=MONTH_H
+        )
+        return float(usd) / MONTH_H
+
+    stored, moved = about(Storage), about(Egress)
+    highest = max((r.usd_per_gb_month for r in stored), default=0.0)
+    checkpoints = sum(
+        hourly(r.checkpoints * checkpoint_bytes, r.usd_per_gb_month) for r in stored
+    )
+    data = sum(hourly(r.data_gb * GB, r.usd_per_gb_month) for r in stored)
+    if kept_checkpoints is not None:
+        checkpoints = hourly(kept_checkpoints * checkpoint_bytes, highest)
+    if data_bytes is not None:
+        data = hourly(data_bytes, highest)
+    egress = (
+        egress_usd(
+            moved_bytes=r.data_gb * GB + r.checkpoints * checkpoint_bytes, usd_per_gb=r.usd_per_gb
+        )
+        for r in moved
+    )
     return Terms(
-        usd=sum(
-            float(egress_usd(moved_bytes=size(r), usd_per_gb=r.usd_per_gb)) for r in about(Egress)
-        ),
-        usd_per_hour=sum(
-            float(
-                storage_usd(
-                    stored_bytes=size(r), usd_per_gb_month=r.usd_per_gb_month, hours=MONTH_H
-                )
-            )
-            / MONTH_H
-            for r in about(Storage)
-        ),
+        egress_usd=sum(map(float, egress)),
+        checkpoint_usd_per_hour=checkpoints,
+        data_usd_per_hour=data,
         # Credits apply to rented machines only, unless a row names the owned provider.
         credit_usd=sum(r.usd for r in about(Credit) if provider != OWN or r.provider == OWN),
     )

@@ -8,7 +8,6 @@ from streamlit.testing.v1 import AppTest
 
 from app.forecast import answer as forecast_answer
 from app.forecast import resolve
-from app.forecast.with_failures import of_plans
 from app.plan import document, products
 from app.plan import words as plan_words
 from app.scenario import fields as scenario_fields
@@ -109,7 +108,7 @@ def test_the_page_says_what_the_core_answers():
     assert table["MFU"].tolist() == [of_rank[n].mfu for n in table["#"]]
     product = list(products.PRODUCT)
     assert not table.duplicated(product).any()
-    every = document.ranked(scenario, answer.plans, of_plans(scenario, answer.plans)).frame()
+    every = document.ranked(scenario, answer.plans).frame()
     assert len(table) == len(every.drop_duplicates(product)) < len(every)
     regions = every.groupby(product)["Region"].nunique().max()
     assert f"{regions} regions" in set(table["Region"])

@@ -25,9 +25,10 @@ from app.buy.purchases import purchases_of
 from app.forecast.answer import answer
 from app.forecast.resolve import resolve_strict
 from app.forecast.training import choices_of, workload_of
-from app.forecast.with_failures import with_failures
+from app.forecast.costs import training_of
 from app.scenario.model import model_of
 from core.evidence.inference import total
+from core.cost.run_cost import RunTerms, run_cost
 from core.failures import monte_carlo
 from core.layout.layouts import Layouts
 from core.layout.workload import Workload
@@ -185,7 +186,15 @@ def buy() -> None:
 def with_risk() -> None:
     """Goodput, hours and dollars with failures of as many plans as a large search has."""
     scenario, points = plans_100k()
-    with_failures(scenario, points, num_steps=119_210.0)
+    training = training_of(scenario, points, num_steps=119_210.0)
+    run_cost(
+        training,
+        RunTerms(
+            startup_hours=points["startup_hours"], least_billed_hours=points["least_billed_hours"],
+            usd_per_hour=points["usd_per_gpu_hour"] * points["num_gpus"], sigma=points["sigma"],
+            skew=points["skew"], price_sigma=0.1, deadline_hours=1e3, budget_usd=1e6,
+        ),
+    )  # fmt: skip
 
 
 @cache

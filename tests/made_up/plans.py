@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
+from core.cost.distribution import Cumulants, fitted
+from core.cost.run_cost import TERMS, RunCost
+from core.cost.uncertain import Uncertain, certain
 from core.machine.offer import Offer
 from core.search.plan import (
     Answer,
     AtHalfNetwork,
     ChosenCorrection,
     Exclusion,
-    Expected,
     Gate,
-    Interval,
     Layout,
     NearbyRuns,
     Plan,
     PlanNetwork,
     PlanSupply,
     Recommendation,
-    Total,
 )
 
 # A bundled snapshot that stays: for tests of a seller or a price that newer prices may lack.
@@ -131,7 +131,7 @@ def plan(**changes: object) -> Plan:
         "num_gpus": 64,
         "num_nodes": 8,
         "layout": layout(),
-        "tokens_per_s": Interval(p10=320_000.0, p50=373_357.0, p90=426_000.0),
+        "tokens_per_s": spread(320_000.0, 373_357.0, 426_000.0),
         "tokens_per_s_per_gpu": 5833.7,
         "mfu": 0.412,
         "hfu": 0.45,
@@ -144,34 +144,64 @@ def plan(**changes: object) -> Plan:
         "num_steps": 23842.0,
         "gpu_hours": 4761.6,
         "wall_clock_hours": 74.4,
+        "usd_per_hour": 440.32,
         "usd_per_gpu_hour": 6.88,
-        "usd": Interval(p10=10_912.0, p50=12_412.0, p90=14_170.0),
         "meets_deadline": True,
         "meets_budget": True,
         "frontier": True,
         "assumptions": ("Efficiency is that of published runs.",),
         **changes,
     }
-    if "total" not in given:  # as if nothing ever failed
-        given["total"] = None
-        steady = Plan(**given)  # type: ignore[arg-type]
-        given["total"] = total(steady.hours, steady.usd)
+    usd = given.pop("usd", spread(10_912.0, 12_412.0, 14_170.0))
+    if usd is None:
+        given |= {"usd_per_hour": None, "usd_per_gpu_hour": None}
+    if "cost" not in given:  # as if nothing ever failed
+        speed, steady = given["tokens_per_s"], given["wall_clock_hours"]
+        start = given.get("startup_hours", 0.0)
+        hours = spread(
+            start + steady * speed.p50 / speed.p90,
+            start + steady,
+            start + steady * speed.p50 / speed.p10,
+        )
+        given["cost"] = cost(hours, usd, startup_hours=start)
     return Plan(**given)  # type: ignore[arg-type]
+
+
+def spread(p10: float, p50: float, p90: float, mean: float | None = None) -> Uncertain:
+    """An uncertain number whose mean is its median unless it is given."""
+    return Uncertain(mean=p50 if mean is None else mean, p10=p10, p50=p50, p90=p90)
 
 
 def chosen_correction() -> ChosenCorrection:
     """A lead of 10% over 12 machines, of which 30% is luck."""
-    hours = Interval(p10=100.0, p50=110.0, p90=120.0)
-    return ChosenCorrection(num_machines=12, lead=0.1, shrink=0.3, total=total(hours, hours))
+    return ChosenCorrection(num_machines=12, lead=0.1, shrink=0.3)
 
 
-def total(hours: Interval, usd: Interval | None, *, chance: float | None = None) -> Total:
-    """Totals of which the expected value is the median."""
-    return Total(hours=_expected(hours), usd=usd and _expected(usd), chance_on_time=chance)
+NAN = float("nan")
 
 
-def _expected(of: Interval) -> Expected:
-    return Expected(expected=of.p50, p10=of.p10, p50=of.p50, p90=of.p90)
+def cost(
+    hours: Uncertain, usd: Uncertain | None, *, startup_hours: float = 0.0, **changes: object
+) -> RunCost:
+    """A cost whose figures are those without failures, all of it for the machines at work."""
+    known = certain(NAN) if usd is None else usd
+    training = hours.mean - startup_hours
+    given = {
+        "hours": hours, "total": known, "paid": known, "chance_on_time": NAN,
+        "chance_in_budget": NAN, "failure_free_hours": hours, "failure_free": known,
+        "failures_only_hours": hours.mean, "failures_only_usd": known.mean,
+        "uncorrected_hours": hours.mean, "uncorrected_usd": known.mean, "paid_hours": hours.mean,
+        "committed_usd": 0.0, "num_terms": 0.0, "window_hours": 0.0, "goodput": 1.0,
+        "failures": 0.0,
+        "hour_terms": {
+            "training": training, "slow_nodes": 0.0, "checkpoint": 0.0, "rework": 0.0,
+            "restart": 0.0, "waiting": 0.0, "preemption": 0.0, "startup": startup_hours,
+        },
+        "finish": fitted(Cumulants(mean=training, variance=training**2 / 100, third=0.0)),
+        "terms": {name: known if name == "compute" else certain(0.0) for name in TERMS},
+        **changes,
+    }  # fmt: skip
+    return RunCost(**given)  # type: ignore[arg-type]
 
 
 def points(plans: tuple[Plan, ...]) -> dict[str, object]:
@@ -182,7 +212,9 @@ def points(plans: tuple[Plan, ...]) -> dict[str, object]:
         "rank": [p.rank for p in plans],
         "usd": [p.usd.p50 if p.usd else nan for p in plans],
         "hours": [p.hours.p50 for p in plans],
-        "expected_usd": [p.expected_usd if p.total.usd else nan for p in plans],
+        "expected_usd": [p.cost.total.mean for p in plans],
+        "paid_usd": [p.cost.paid.mean for p in plans],
+        "goodput": [p.cost.goodput for p in plans],
         "expected_hours": [p.expected_hours for p in plans],
         **{
             name: [getattr(p, name) for p in plans]

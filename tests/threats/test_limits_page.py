@@ -20,7 +20,7 @@ INTERNAL = {
         app.forecast.anchor.ANY_MEMORY_BYTES app.forecast.one_case.ROOMY_BYTES
         app.guides.memory.LOGITS_BYTES
         app.guides.times._ETHERNET_GBIT_PER_S app.accuracy.fit_kernels.INPUT_BYTES
-        app.forecast.machines.ONE_MACHINE_BYTES_PER_S app.forecast.expected.total.LEAST_OUTAGE_S
+        app.forecast.machines.ONE_MACHINE_BYTES_PER_S app.forecast.costs.LEAST_OUTAGE_S
         app.explain.words.LEAST_S core.evidence.accuracy.FITS_AT_MOST
         core.evidence.accuracy.TIGHT_AT_MOST
         core.evidence.own_runs.HIGHEST_MFU core.layout.routing.LARGEST_OF

@@ -21,7 +21,6 @@ from app.accuracy import own_runs
 from app.accuracy.as_json import write_out
 from app.document.csv import csv_bytes
 from app.document.escape import safe_cell
-from app.forecast.with_failures import of_plans
 from app.imports.row import line_of
 from app.plan import document as plan_document
 from app.sweep import results as sweep_results
@@ -95,7 +94,7 @@ def test_whatever_a_text_begins_with_it_is_no_formula(text):
 def test_plans_of_a_hostile_offer_are_text_in_the_csv_of_the_page():
     offer = made_up.offer(instance_type="=1+1", region="@x", source="+1", note="-1+1")
     plans = (replace(made_up.plan(), offer=offer),)
-    ranked = plan_document.ranked(Scenario(), plans, of_plans(Scenario(), plans))
+    ranked = plan_document.ranked(Scenario(), plans)
     content = csv_bytes(ranked.frame(), "?v=1")
     assert formulas(content) == []
     assert b"'=1+1" in content

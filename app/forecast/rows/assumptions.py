@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 from app.document import format as fmt
 from app.document import vocabulary
 from app.forecast.machines import GIVEN, Machine
 from app.forecast.rows.row import Row
 from app.forecast.search import host_memory
+from core.cost.run_cost import RunCost
 from core.machine.cluster import ASSUMED_CEILING
+from core.numeric import as_float
 from core.search.plan import Layout
 from core.units import GIB
 from pricing.book.offers import NO_TERMS, is_booked
@@ -28,17 +28,21 @@ NETWORK_ASSUMED = (
 CAPACITY = "Whether the provider has this many instances free was not checked."
 
 
-def assumptions(row: Row, *, moved: str) -> tuple[str, ...]:
+def assumptions(row: Row, cost: RunCost, *, moved: str) -> tuple[str, ...]:
     """What a row assumes. `moved`: what the user's measurement did, in a sentence; '' without."""
     m, crosses = row.machine, row.num_nodes > 1
     found = [STEADY, moved or _calibrated(m)]
     if is_booked(m.offer):
         found.append(f"The price is of the {m.offer.source}: {m.offer.note}.")
-    if m.terms != NO_TERMS and not math.isnan(row.usd):
+    if m.terms != NO_TERMS and cost.terms is not None and cost.has_price:
+        means = {name: fmt.usd(as_float(term.mean)) for name, term in cost.terms.items()}
+        stored = fmt.usd(
+            as_float(cost.terms["checkpoint_storage"].mean)
+            + as_float(cost.terms["data_storage"].mean)
+        )
         found.append(
-            f"The cost is {fmt.usd(row.instances_usd)} of instances, "
-            f"{fmt.usd(m.terms.usd_per_hour * row.hours)} of storage and {fmt.usd(m.terms.usd)} "
-            f"of traffic, less {fmt.usd(m.terms.credit_usd)} of credits, as the price book says."
+            f"The price book adds {stored} of storage and {means['egress']} of traffic to the "
+            f"machines, and {means['credits']} of credits."
         )
     found += _of_supply(m)
     if crosses:

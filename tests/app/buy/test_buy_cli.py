@@ -46,7 +46,7 @@ def test_the_answer_every_way_and_what_it_rests_on(run):
     assert (status, err) == (0, "")
     flat = " ".join(out.split())
     for part in (
-        "Bought as ", "Way to buy", "Machines of these prices:", "Without figures:",
+        "The cheapest way to buy ", "Way to buy", "Machines of these prices:", "Without figures:",
         "Policy on spot", "Rests on:",
     ):  # fmt: skip
         assert part in flat, part
@@ -85,9 +85,11 @@ def test_the_figures_of_the_json_belong_together(answered):
     for way in ways.values():
         if way["hours"]:
             lost = sum(way["lost_hours"].values())
-            steady = way["machine"]["wall_clock_hours"]
-            assert steady + lost == pytest.approx(way["hours"]["expected"])
-            assert way["hours"]["p10_all"] < way["hours"]["p50_all"] < way["hours"]["p90_all"]
+            assert way["training_hours"] + lost == pytest.approx(way["hours"]["expected"])
+            for figures in (way["hours"], way["usd"], way["paid"]):
+                assert figures["p10_all"] <= figures["p50_all"] <= figures["p90_all"]
+                assert (figures["p50"], figures["p90"]) == (figures["p50_all"], figures["p90_all"])
+                assert figures["p10_all"] < figures["expected"] <= figures["p90_all"]
             assert 0 <= way["misses_deadline_probability"] <= 1
     assert ways["reserved_1y"]["utilisation"] == 0.8
     assert ways["on_demand"]["idle_usd"] < 0.05 * ways["on_demand"]["usd"]["expected"]

@@ -83,10 +83,10 @@ def test_the_picks_of_an_answer_are_plans_of_it():
     plans = [p for p in answer.plans if not p.against]
     ids = {p.id: p for p in plans}
     assert found["smallest_count"].point["num_gpus"] == min(p.num_gpus for p in plans)
-    in_budget = [p.total.hours.expected for p in plans if p.total.usd.expected <= 100e3]
-    assert ids[found["fastest"].point["id"]].total.hours.expected == min(in_budget)
-    on_time = [p.total.usd.expected for p in plans if p.meets_deadline]
-    assert ids[found["cheapest"].point["id"]].total.usd.expected == min(on_time)
+    in_budget = [p.expected_hours for p in plans if p.paid_usd <= 100e3]
+    assert ids[found["fastest"].point["id"]].expected_hours == min(in_budget)
+    on_time = [p.paid_usd for p in plans if p.meets_deadline]
+    assert ids[found["cheapest"].point["id"]].paid_usd == min(on_time)
     assert "Fastest within $100,000: " in found["fastest"].sentence
     assert found["cheapest"].sentence.startswith("Cheapest within 60 days: ")
     assert found["fastest"].limit == 100e3

@@ -31,6 +31,7 @@ SHRINK = 0.1
 
 def test_a_lead_over_other_machines_is_taken_at_what_was_left_of_such_leads(monkeypatch):
     """A tenth is luck, as among the 1,994 runs of 2026-11-24; of today's more was kept than led."""
+    uncorrected = {p.id: p for p in plans_of(deadline_days="2")}
     monkeypatch.setattr(lead, "chosen_shrink", lambda: SHRINK)
     plans = plans_of(deadline_days="2")
     best = {}
@@ -46,10 +47,13 @@ def test_a_lead_over_other_machines_is_taken_at_what_was_left_of_such_leads(monk
         assert (found.num_machines, found.shrink) == (3, SHRINK)
         assert found.lead == pytest.approx(math.expm1(led))
         start = plan.startup_hours
-        slower = (found.total.hours.p50 - start) / (plan.total.hours.p50 - start)
+        slower = (plan.expected_hours - start) / (plan.cost.uncorrected_hours - start)
         assert slower == pytest.approx(math.exp(SHRINK * led), rel=1e-3)
-        assert found.total.usd.expected > plan.total.usd.expected
-        chances = found.total.chance_on_time, plan.total.chance_on_time
+        assert plan.cost.uncorrected_usd < plan.expected_usd
+        plain = uncorrected[plan.id]
+        assert plain.cost.hours.mean == pytest.approx(plan.cost.uncorrected_hours)
+        assert plain.cost.total.mean == pytest.approx(plan.cost.uncorrected_usd)
+        chances = plan.chance_on_time, plain.chance_on_time
         assert chances[0] < chances[1] or chances in ((0, 0), (1, 1))
         assert "of 3 kinds of GPU" in chosen_sentence(plan)
 

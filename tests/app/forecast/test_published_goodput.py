@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from app.document import format as fmt
-from app.forecast.with_failures import with_failures
+from app.forecast.costs import training_of
 from core.scenario import Scenario
 
 ROOT = Path(__file__).parents[3]
@@ -32,17 +32,15 @@ def forecast(row, **more):
     asked = {"model": row["model"], "stack": row["stack"], "software_date": row["software_date"]}
     hours = float(row["days"]) * 24
     num_gpus = int(row["num_gpus"])
-    points = {
-        "wall_clock_hours": np.array([hours]), "usd": np.array([1.0]),
-        "startup_hours": np.zeros(1), "billed_hours": np.array([hours]),
-        "least_billed_hours": np.zeros(1),
-        "instances_usd": np.array([1.0]), "num_gpus": np.array([num_gpus]),
+    columns = {
+        "wall_clock_hours": np.array([hours]), "num_gpus": np.array([num_gpus]),
         "num_nodes": np.array([num_gpus // 8]), "gpus_per_node": np.array([8]),
         "accelerator": np.array([row["accelerator"]], dtype=object),
-        "stack": np.array([row["stack"]], dtype=object),
+        "stack": np.array([row["stack"]], dtype=object), "purchase": np.array(["on_demand"]),
     }  # fmt: skip
     scenario = Scenario.parse({**asked, **given, **more})
-    return float(with_failures(scenario, points, num_steps=hours * 360)["goodput"][0])
+    training = training_of(scenario, columns, num_steps=hours * 360)
+    return float(training.parts_s["training"][0] / training.failing.mean[0])
 
 
 @pytest.mark.parametrize("name", RUNS)

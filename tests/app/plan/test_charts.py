@@ -15,15 +15,13 @@ from app.document.csv import csv_bytes
 from app.explain import charts as explain_charts
 from app.explain import document as explain_document
 from app.explain.sensitivity import Sensitivity
-from app.forecast.with_failures import of_plans
 from app.plan import cards, chart_tables, part_charts
 from app.plan import charts as app_charts
 from app.plan import document as app_tables
 from core.explain.sensitivity import Effect
 from core.scenario import Scenario
-from core.search.plan import Interval
 from core.units import GIB
-from tests.made_up.plans import MEMORY_BYTES, STEP_S, answer, offer, plan, total
+from tests.made_up.plans import MEMORY_BYTES, STEP_S, answer, cost, offer, plan, spread
 
 TODAY = dt.date(2026, 11, 21)
 THEMES = ("light", "dark")
@@ -33,7 +31,7 @@ def many_points(n=3000, accelerators=12):
     """More points than a chart should draw, the frontier among them."""
     at = np.arange(n)
     return {
-        "expected_usd": np.where(at == 5, np.nan, 1e3 + at * 10.0),
+        "paid_usd": np.where(at == 5, np.nan, 1e3 + at * 10.0),
         "expected_hours": 1e3 / (1 + at),
         "num_gpus": at + 1,
         "accelerator": np.array([f"GPU{i % accelerators}" for i in at]),
@@ -122,7 +120,7 @@ def test_the_same_plans_are_the_same_chart_however_they_are_ranked():
 
 def test_an_answer_without_prices_has_no_points():
     assert app_tables.points(answer(plan(usd=None), points={})).empty
-    unpriced = {**many_points(3), "expected_usd": np.full(3, np.nan)}
+    unpriced = {**many_points(3), "paid_usd": np.full(3, np.nan)}
     assert app_tables.points(answer(plan(), points=unpriced)).empty
 
 
@@ -130,8 +128,8 @@ def test_an_answer_without_prices_has_no_points():
 def test_a_plan_that_costs_nothing_is_told_and_not_drawn(theme):
     """Credits above the bill: a logarithmic axis has no zero."""
     some = many_points(50)
-    usd = some["expected_usd"]
-    some["expected_usd"] = np.where(np.isin(np.arange(50), [0, 7]), 0.0, usd)
+    usd = some["paid_usd"]
+    some["paid_usd"] = np.where(np.isin(np.arange(50), [0, 7]), 0.0, usd)
     found = answer(plan(), points=some)
     points = app_tables.points(found)
     assert set(points["id"]) == {f"p{n}" for n in range(50)} - {"p0", "p5", "p7"}
@@ -142,7 +140,7 @@ def test_a_plan_that_costs_nothing_is_told_and_not_drawn(theme):
     )
     assert app_tables.free_sentence(answer(plan(), points=many_points(50))) == ""
     assert app_tables.free_sentence(answer(plan(usd=None), points={})) == ""
-    nothing = answer(plan(), points={**many_points(1), "expected_usd": np.zeros(1)})
+    nothing = answer(plan(), points={**many_points(1), "paid_usd": np.zeros(1)})
     assert app_tables.points(nothing).empty
     assert app_tables.free_sentence(nothing).startswith("1 plan costs nothing")
 
@@ -326,7 +324,7 @@ def test_headlines_carry_range_unit_and_price_age():
 
 def test_a_deadline_adds_the_chance_of_the_recommended_plan():
     steady = plan()
-    late = replace(steady, total=total(steady.hours, steady.usd, chance=0.64))
+    late = replace(steady, cost=cost(steady.hours, steady.usd, chance_on_time=0.64))
     one = {k: v[:1] for k, v in many_points(3).items()} | {"id": np.array([late.id])}
     found = cards.headlines(Scenario(deadline_days=3.2), answer(late, points=one), late, TODAY)
     assert [(h.label, h.value) for h in found][1] == ("On time", "64%")
@@ -336,19 +334,19 @@ def test_a_deadline_adds_the_chance_of_the_recommended_plan():
 def test_an_unpriced_answer_has_headlines_without_dollars():
     bare = plan(usd=None, usd_per_gpu_hour=None)
     points = {k: v[:1] for k, v in many_points(3).items()}
-    points |= {"id": np.array([bare.id]), "expected_usd": np.array([np.nan])}
+    points |= {"id": np.array([bare.id]), "paid_usd": np.array([np.nan])}
     found = cards.headlines(Scenario(), answer(bare, points=points), bare, TODAY)
     assert [h.label for h in found] == ["Recommended", "Fastest", "Peak memory per GPU"]
     assert "no price known" in found[0].lines
     assert ("Price", "no price known") in app_tables.facts(
-        Scenario(), bare, of_plans(Scenario(), [bare])[0], TODAY
+        Scenario(), bare, TODAY
     )
 
 
 def test_the_ranked_table_keeps_numbers_and_shows_text():
     plans = [plan(), plan(rank=2, usd=None)]
     scenario = Scenario(budget_usd=1e6)
-    table = app_tables.ranked(scenario, plans, of_plans(scenario, plans))
+    table = app_tables.ranked(scenario, plans)
     frame = table.frame()
     assert frame[app_tables.COST].tolist()[0] == 12_412.0
     assert np.isnan(frame[app_tables.COST].tolist()[1])
@@ -361,17 +359,17 @@ def test_the_ranked_table_keeps_numbers_and_shows_text():
 
 
 def test_a_plan_that_never_ends_has_no_number_of_days():
-    [failing] = of_plans(Scenario(), [plan()])
-    table = app_tables.ranked(Scenario(), [plan()], [replace(failing, hours_expected=np.inf)])
+    endless = plan(cost=cost(spread(np.inf, np.inf, np.inf), None))
+    table = app_tables.ranked(Scenario(), [endless])
     assert table.frame()[app_tables.FAILING_TIME].isna().all()
 
 
 @pytest.mark.parametrize("start", ["=1+1", "+1", "-1", "@x", "\t=1", "\u00a0=1", "\ufeff=1", " =1"])
 def test_no_cell_of_the_csv_starts_a_formula(start):
     hostile = plan(
-        offer=offer(provider=start, instance_type=start), usd=Interval(p10=-1.5, p50=-2.5, p90=-3.5)
+        offer=offer(provider=start, instance_type=start), usd=spread(-1.5, -2.5, -3.5)
     )
-    frame = app_tables.ranked(Scenario(), [hostile], of_plans(Scenario(), [hostile])).frame()
+    frame = app_tables.ranked(Scenario(), [hostile]).frame()
     text = csv_bytes(frame, "/?v=1").decode()
     row = next(csv.DictReader(io.StringIO(text)))
     assert row["Cloud"] == "'" + start

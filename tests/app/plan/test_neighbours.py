@@ -13,7 +13,8 @@ from app.plan.neighbours import nearest
 from core.evidence.neighbours import WEIGHTS, Configuration, distances, doublings, nearest_rows
 from core.machine.offer import Offer
 from core.scenario import Scenario
-from core.search.plan import Interval, Layout, Plan
+from core.search.plan import Layout, Plan
+from tests.made_up.plans import cost, spread
 
 ONE = Configuration(
     accelerator="H100-80GB-SXM", peak=989e12, params=8e9, architecture=False, task=False,
@@ -47,7 +48,7 @@ def plan_on(accelerator, num_gpus, **layout):
         given.setdefault("etp", 1)
     blank = dict.fromkeys(Plan.__dataclass_fields__, 0.0) | {
         "id": "made-up", "rank": 1, "offer": offer, "num_gpus": num_gpus, "num_nodes": 1,
-        "layout": Layout(**given), "tokens_per_s": Interval(p10=1, p50=2, p90=3), "usd": None,
+        "layout": Layout(**given), "tokens_per_s": spread(1, 2, 3), "usd": None,
         "assumptions": (),
     }  # fmt: skip
     return Plan(**blank)

@@ -16,7 +16,6 @@ from app.scenario.age import stamped
 from app.scenario.model import model_of
 from core.machine.calibration import Calibrated
 from core.scenario import Scenario
-from core.search.plan import Interval
 from pricing.offers import Snapshot
 from tests.made_up import plans as made_up
 from tests.support.documented_keys import DOCUMENT, documented, documented_plan_keys, paths
@@ -100,7 +99,7 @@ def test_no_price_is_null():
 def test_what_is_no_number_is_null():
     broken = made_up.plan(
         mfu=math.nan,
-        tokens_per_s=Interval(p10=math.nan, p50=math.inf, p90=1.0),
+        tokens_per_s=made_up.spread(math.nan, math.inf, 1.0),
         step_s={**made_up.STEP_S, "bubble": math.nan},
     )
     found = pj.plan_json(Scenario(), made_up.answer(broken))

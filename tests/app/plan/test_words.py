@@ -11,10 +11,8 @@ from app.document import format as fmt
 from app.document import vocabulary
 from app.forecast import answer as forecast_answer
 from app.forecast.resolve import resolve_strict
-from app.forecast.with_failures import of_plans
 from app.plan import words as plan_words
 from core.scenario import Scenario
-from core.search.plan import Expected, Interval
 from hardware.facts import NUMBERS
 from tests.made_up import plans as made_up
 
@@ -74,7 +72,7 @@ def test_the_sentence_says_how_old_the_price_is_and_that_nothing_better_is_there
 
 def test_plans_on_prices_in_doubt_are_counted_with_what_they_would_cost():
     dear = made_up.plan()
-    cheap = made_up.plan(id="b", rank=2, usd=Interval(p10=1.0, p50=900.0, p90=2e3))
+    cheap = made_up.plan(id="b", rank=2, usd=made_up.spread(1.0, 900.0, 2e3))
     old, alone = (replace(cheap, against=a) for a in (("old_price",), ("old_price", "more")))
     said = plan_words.prices_sentence(made_up.answer(dear, old))
     assert said == (
@@ -102,8 +100,8 @@ def test_what_was_asked_and_is_not_kept_is_said():
     assert (
         "; misses the deadline of 2 days; over the budget of $10,000; price of 2026-07-20;" in said
     )
-    likely = made_up.total(late.hours, late.usd, chance=0.86)
-    said = sentence(replace(late, total=likely), scenario=scenario)
+    likely = made_up.cost(late.hours, late.usd, chance_on_time=0.86)
+    said = sentence(replace(late, cost=likely), scenario=scenario)
     assert ", 14% chance to be late; less sure of the deadline of 2 days than asked (90%);" in said
     assert "misses" not in said
     kept = sentence(made_up.plan(), scenario=scenario)
@@ -236,7 +234,7 @@ def test_the_gravest_badge_comes_first():
 
 
 def test_the_slow_end_of_the_time_is_the_slow_end_of_the_speed():
-    steady = made_up.plan(tokens_per_s=Interval(p10=50.0, p50=100.0, p90=200.0))
+    steady = made_up.plan(tokens_per_s=made_up.spread(50.0, 100.0, 200.0))
     hours = steady.hours
     assert (hours.p10, hours.p50, hours.p90) == pytest.approx((37.2, 74.4, 148.8))
 
@@ -251,14 +249,12 @@ def test_the_way_from_a_run_without_failures_to_the_mean_is_said():
     scenario = Scenario(model="llama3.1-405b", gpu="h100", num_gpus="16384", num_tokens=15e12)
     scenario = resolve_strict(scenario)
     plan = forecast_answer.answer(scenario).plans[0]
-    (failing,) = of_plans(scenario, (plan,))
-    said = plan_words.unfailing_sentence(plan, failing)
-    alone, median, mean = plan.hours.p50, plan.total.hours.p50, plan.expected_hours
+    said = plan_words.unfailing_sentence(plan)
+    alone, median, mean = plan.hours.p50, plan.cost.hours.p50, plan.expected_hours
     assert alone < median < mean
     assert said.endswith(
-        f"; median with every stop {fmt.days(median)}, mean {fmt.days(mean)}: slow runs "
-        "lose more than fast ones gain"
+        f"; with failures half of all runs end within {fmt.days(median)}. The average, "
+        f"{fmt.days(mean)}, is later because delays are longer than gains"
     )
-    certain = replace(plan, total=replace(plan.total, hours=Expected(
-        expected=median, p10=median, p50=median, p90=median)))  # fmt: skip
-    assert "median" not in plan_words.unfailing_sentence(certain, failing)
+    certain = replace(plan, cost=replace(plan.cost, hours=made_up.spread(median, median, median)))
+    assert "average" not in plan_words.unfailing_sentence(certain)

@@ -42,20 +42,20 @@ def test_deepseek_v3_needs_its_published_gpu_hours_in_total_and_by_stage():
     known = published_programme("deepseek-v3")
     found = programme_of(resolve_strict(Scenario.parse(known.values))).best
     by_part = dict.fromkeys(known.gpu_hours_of, 0.0)
-    half = found.total.hours.p50 / found.total.hours.expected  # of such runs take at most this
+    half = found.cost.hours.p50 / found.cost.hours.mean  # of such runs take at most this
     for published, stage in zip(known.stages, found.stages, strict=True):
         by_part[published.part] += stage.gpu_hours * half
     assert by_part == pytest.approx(known.gpu_hours_of, rel=0.18)
     assert found.gpu_hours * half == pytest.approx(known.gpu_hours, rel=0.16)
     hours = known.gpu_hours / found.stages[0].num_gpus
-    assert found.total.hours.p10 < hours < found.total.hours.p90
+    assert found.cost.hours.p10 < hours < found.cost.hours.p90
 
 
 @pytest.mark.parametrize("name", published_programmes())
 def test_a_published_programme_lies_within_its_forecast(name):
     known = published_programme(name)
     found = programme_of(resolve_strict(Scenario.parse(known.values)))
-    hours = found.best.total.hours
+    hours = found.best.cost.hours
     if known.gpu_hours is not None:
         share, published = 1.0, known.gpu_hours
     else:
@@ -63,7 +63,7 @@ def test_a_published_programme_lies_within_its_forecast(name):
         each = zip(known.stages, found.best.stages, strict=True)
         share = sum(s.gpu_hours for k, s in each if k.part == part) / found.best.gpu_hours
     forecast = found.best.gpu_hours * share
-    assert hours.p10 < published / forecast * hours.expected < hours.p90
+    assert hours.p10 < published / forecast * hours.mean < hours.p90
     assert "The forecast is " in published_sentence(found, known)
 
 
@@ -89,12 +89,12 @@ def test_one_run_costs_what_its_plan_costs():
 def test_the_parts_add_up_to_the_whole(three):
     best = three[1].best
     ends = best.stages[-1].end
-    assert ends == best.total.hours
+    assert ends == best.cost.hours
     hours = best.startup_hours + sum(s.expected_hours for s in best.stages)
-    assert hours == pytest.approx(best.total.hours.expected, rel=1e-5)
+    assert hours == pytest.approx(best.cost.hours.mean, rel=1e-5)
     rate = best.stages[0].usd / best.stages[0].expected_hours
     total = best.startup_hours * rate + sum(s.usd for s in best.stages)
-    assert total == pytest.approx(best.total.usd.expected, rel=1e-3)
+    assert total == pytest.approx(best.cost.total.mean, rel=1e-3)
 
 
 def test_a_dropped_stage_saves_its_own_time(three):
@@ -143,12 +143,12 @@ def test_words_table_and_json_have_the_same_numbers(three):
 
 def test_a_claim_over_all_stages_is_held_against_the_whole(three):
     best = three[1].best
-    hours = best.total.hours
+    hours = best.cost.hours
     claims = {"gpu_hours": 0.5 * best.gpu_hours, "days": hours.p50 / 24, "usd": 2 * best.usd}
     found = compared(best, claims)
     assert [c.verdict for c in found] == ["optimistic", "plausible", "conservative"]
     assert [c.forecast.expected for c in found] == pytest.approx(
-        [best.gpu_hours, hours.expected / 24, best.usd]
+        [best.gpu_hours, hours.mean / 24, best.usd]
     )
 
 

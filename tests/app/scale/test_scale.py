@@ -11,23 +11,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from app.document import format as fmt
 from app.forecast import answer as forecast_answer
 from app.forecast import resolve
 from app.forecast.stack_limits import as_planned
 from app.plan.planned import asked_plan
-from app.risk.risk import risk_of
 from app.scale import charts as scale_charts
 from app.scale import document as scale_document
 from app.scale import waiting
 from app.scale.points import scale_of
 from app.scale.words import optimal_sentences, scale_sentences, waiting_sentences
-from core.failures import finish_time
-from core.failures.goodput import Job
-from core.money import scaling
-from core.money.scaling import counts_around
 from core.scenario import Scenario
 from pricing import trend as trends
 from pricing.trend import Trend, trend_of
@@ -54,38 +48,19 @@ def usual():
     return scaled(deadline_days="40", budget_usd="350000")
 
 
-@given(st.integers(1, 20_000), st.sampled_from([1, 4, 8, 16, 72]), st.integers(1, 131_072))
-def test_counts_are_few_ascending_and_hold_the_plans_own(num_gpus, per_instance, most):
-    found = counts_around(num_gpus=num_gpus, per_instance=per_instance, most=most)
-    assert found == sorted(set(found))
-    assert len(found) <= 24
-    assert all(n <= most for n in found)
-    if num_gpus <= most:
-        assert num_gpus in found
-    if 2 * num_gpus <= most:
-        assert 2 * num_gpus in found
-    own = {num_gpus, 2 * num_gpus, num_gpus // 2}
-    assert all(n % per_instance == 0 for n in found if n not in own)
-
-
-def test_there_are_enough_counts_to_see_a_curve():
-    for num_gpus in (8, 24, 256, 4096, 131_072):
-        assert 16 <= len(counts_around(num_gpus=num_gpus, per_instance=8, most=131_072)) <= 24
-
-
-def test_the_plans_own_count_is_the_risk_of_the_plan(usual):
-    scenario, plan, found = usual
-    risk, own = risk_of(scenario, plan), found.at(64)
+def test_own_count_costs_what_the_plan_costs(usual):
+    _, plan, found = usual
+    own = found.at(64)
     assert own.plan.layout == plan.layout
     assert own.plan.wall_clock_hours == pytest.approx(plan.wall_clock_hours)
     assert own.plan.usd.p50 == pytest.approx(plan.usd.p50)
+    cost = plan.cost
     for ours, theirs in (
-        (own.hours_expected, risk.hours.expected), (own.hours_p90, risk.hours.p90),
-        (own.hours_p90_all, risk.hours.p90_all), (own.usd_expected, risk.usd.expected),
-        (own.usd_p90, risk.usd.p90), (own.usd_p90_all, risk.usd.p90_all),
-        (own.goodput, risk.goodput),
+        (own.expected_hours, plan.expected_hours), (own.hours_p90, cost.hours.p90),
+        (own.expected_usd, plan.expected_usd), (own.expected_usd_p90, cost.total.p90),
+        (own.paid_usd, plan.paid_usd), (own.plan.cost.goodput, cost.goodput),
     ):  # fmt: skip
-        assert ours == pytest.approx(theirs, rel=1e-5)
+        assert ours == pytest.approx(theirs, rel=1e-9)
 
 
 def test_another_count_is_the_answer_at_that_count(usual):
@@ -100,25 +75,36 @@ def test_what_is_named_is_what_the_points_say(usual):
     scenario, _, found = usual
     points = found.points
     assert 16 <= len(points) <= 24
-    least = min(points, key=lambda p: p.expected_usd)
+    least = min(points, key=lambda p: p.paid_usd)
     assert found.cheapest is least
     fewest = found.on_time.plan
-    assert fewest.total.hours.p90 <= 40 * 24
-    fewer = [p.plan.total for p in points if p.plan.num_gpus < fewest.num_gpus]
-    assert all(total.hours.p90 > 40 * 24 for total in fewer)
+    assert fewest.cost.hours.p90 <= 40 * 24
+    fewer = [p.hours_p90 for p in points if p.plan.num_gpus < fewest.num_gpus]
+    assert all(p90 > 40 * 24 for p90 in fewer)
     within = found.in_budget(350_000)
-    assert within.expected_usd <= 350_000
-    assert all(
-        p.expected_hours >= within.expected_hours for p in points if p.expected_usd <= 350_000
-    )
+    assert within.paid_usd <= 350_000
+    assert all(p.expected_hours >= within.expected_hours for p in points if p.paid_usd <= 350_000)
     assert found.in_budget(1.0) is None
     said = " ".join(scale_sentences(scenario, found, 5000.0))
     for part in (
-        "The least expected dollars of", "The fewest that end within 40 days",
-        "expected to cost at most $350,000", "Twice as many GPUs, 128 GPUs, take",
+        "Cheapest of", "The fewest that end within 40 days",
+        "costs at most $350,000 on average", "Twice as many GPUs, 128 GPUs, take",
         "Where a day is worth $5,000",
     ):  # fmt: skip
         assert part in said
+
+
+def test_a_commitment_is_compared_by_what_is_signed_for():
+    scenario, plan, found = scaled(purchase="reserved_1y", cloud="", budget_usd="1e6")
+    assert plan.cost.commits
+    own = found.at(64)
+    assert own.expected_usd < own.paid_usd / 3
+    assert found.cheapest is min(found.points, key=lambda p: p.paid_usd)
+    assert all(p.paid_usd > 1e6 for p in found.points if p.plan.num_gpus >= 64)
+    within = found.in_budget(1e6)
+    assert within is None or within.paid_usd <= 1e6
+    said = " ".join(scale_sentences(scenario, found))
+    assert f"You commit to {fmt.usd(own.paid_usd, digits=3)}" in said
 
 
 def test_points_compare_with_the_one_before_and_with_their_double(usual):
@@ -127,7 +113,7 @@ def test_points_compare_with_the_one_before_and_with_their_double(usual):
     assert first.efficiency == 1.0
     assert first.usd_per_day_saved is None
     days = (first.expected_hours - second.expected_hours) / 24
-    more = second.expected_usd - first.expected_usd
+    more = second.paid_usd - first.paid_usd
     assert second.usd_per_day_saved == pytest.approx(more / days)
     own, double = found.at(64), found.at(128)
     assert own.doubling_saves == pytest.approx(1 - double.expected_hours / own.expected_hours)
@@ -166,7 +152,7 @@ def test_what_never_ends_is_no_number():
     endless = [p for p in found.points if not math.isfinite(p.expected_hours)]
     assert endless
     assert all(p.expected_usd is None and p.usd_per_day_saved is None for p in endless)
-    assert all(p.hours_p90_all == math.inf for p in endless)
+    assert all(p.hours_p90 == math.inf and p.paid_usd is None for p in endless)
     table = scale_document.counts(found)
     assert not {"nan", "inf"} & {cell for row in table.cells() for cell in row}
     assert not np.isinf(table.frame().select_dtypes("number")).any().any()
@@ -177,32 +163,6 @@ def test_small_machines_stop_at_what_fits():
     _, _, found = scaled(model="llama3.1-70b", seq_len="8192", offload_optimizer="none")
     assert 8 in found.no_layout
     assert found.points[0].plan.num_gpus > 8
-
-
-def test_a_column_of_quantiles_is_the_mixture_of_each_row():
-    speeds = finish_time.equally_likely(p50=1.0, p90=1.3)
-    rates, work = np.array([1e-6, 1e-5]), np.array([3e5, 1e6])
-    jobs = Job(
-        work_s=work[:, None] * speeds, interval_s=np.full((2, 1), 5e3),
-        checkpoint_s=np.full((2, 1), 60.0), failures_per_s=rates[:, None],
-        upload_s=np.zeros((2, 1)), down_s=np.full((2, 1), 600.0), wait_s=np.zeros((2, 1)),
-        reload_s=np.full((2, 1), 300.0),
-    )  # fmt: skip
-    found = scaling.quantiles_s(jobs, 0.9)
-    for n in range(2):
-        alone = Job(
-            work_s=work[n] * speeds, interval_s=5e3, checkpoint_s=60.0, failures_per_s=rates[n],
-            down_s=600.0, reload_s=300.0,
-        )  # fmt: skip
-        assert found[n] == pytest.approx(finish_time.mixed_quantile_s(alone, 0.9), rel=1e-6)
-
-
-def test_waiting_saves_what_the_trend_says():
-    saved = scaling.waiting_saves_usd(usd=1e6, log_per_month=math.log(0.98), months=12.0)
-    assert saved == pytest.approx(1e6 * (1 - 0.98**12))
-    assert scaling.waiting_saves_usd(usd=1e6, log_per_month=0.01, months=1.0) < 0
-    drop = scaling.break_even_drop(usd=1e6, usd_per_day=1000.0, days=30.0)
-    assert drop == pytest.approx(0.03)
 
 
 def test_the_trend_of_h100_is_that_of_its_sellers():
@@ -311,7 +271,7 @@ def test_files_keep_the_names_and_the_order_of_their_columns(usual):
         "usd_expected", "usd_p90", "usd_p90_all", "goodput", "efficiency", "tokens_per_s",
         "gpu_hours_per_trillion_tokens", "usd_per_trillion_tokens", "usd_per_day_saved",
         "doubling_saves", "doubling_usd_per_day_saved", "layout", "expected_days",
-        "expected_days_p90", "expected_usd", "expected_usd_p90",
+        "expected_days_p90", "expected_usd", "expected_usd_p90", "paid_usd", "paid_usd_p90",
     ]  # fmt: skip
     assert list(scale_document.optimal(found).frame()) == [
         "law", "usd", "flops", "parameters", "tokens", "tokens_per_parameter", "loss",

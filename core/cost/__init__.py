@@ -1,0 +1,1 @@
+"""What a run takes and costs: one estimator for every page, command and file."""

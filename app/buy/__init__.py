@@ -13,11 +13,11 @@ market      how often spot machines are preempted: as given, from a trace, else 
             hardware/spot.csv
 page        the Risk & money page: what each way to buy a plan's machines costs, and when
             it ends
+plan_costs  the training and the terms behind the cost of one plan
 prices      what the machines of a plan cost by purchase kind: one search over all of them
 purchases   every way to buy the machines of one plan, side by side: time, dollars, chance
             of being late
-simulate    simulates a plan on spot capacity traces, from many starts and at every
-            speed that the forecast allows
+simulate    simulates a plan on spot capacity traces, from many starts
 spot        a plan on spot machines under each policy, as ways to buy
 trace_file  parses a user's trace of spot capacity, CSV or JSON; the file is untrusted
 words       sentences about ways to buy a plan's machines

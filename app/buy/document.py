@@ -28,7 +28,7 @@ from core.scenario import Scenario
 DAY_H = 24
 LEAST_DAYS = 0.1  # shorter times name their unit
 LEGEND = (
-    "Cost and time are averages with failures, preemptions, an uncertain speed and an uncertain "
+    "Cost and time are averages with failures, interruptions, an uncertain speed and an uncertain "
     "price. Idle: paid while nothing trains. Times are in days, if they name no unit."
 )
 
@@ -101,8 +101,8 @@ COLUMNS: tuple[Column[Purchase], ...] = (
     _text("market", "Market", lambda p: labels.MARKETS[p.market.name] if p.market else ""),
     Column(
         name="preemptions_per_day",
-        head="Preemptions of the job",
-        short="Preemptions",
+        head="Interruptions of the run",
+        short="Interruptions",
         value=lambda p: p.market.job_per_day if p.market else None,
         cell=lambda p: labels.market(p.market) if p.market else "",
     ),
@@ -123,7 +123,7 @@ COLUMNS: tuple[Column[Purchase], ...] = (
     _figure("over_budget", "Over the budget", lambda p: p.over_budget, labels.chance),
     _figure("idle_usd", "Paid while nothing trains", lambda p: p.idle_usd, fmt.usd_short, "Idle"),
     _figure("on_spot", "Hours on spot", lambda p: p.spot_share, fmt.percent, "On spot"),
-    Column(name="preemptions", head="Preemptions of the run", value=lambda p: p.preemptions),
+    Column(name="preemptions", head="Interruptions of the run", value=lambda p: p.preemptions),
 )
 WAYS_FILE = (
     "way", "family", "machine", "usd", "usd_p10", "usd_p50", "usd_p90", "days", "days_p10",

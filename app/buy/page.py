@@ -154,7 +154,7 @@ def _draw_spreads(found: Purchases, charts: Specs) -> None:
     _draw_pair(
         charts,
         ("usd", "Cost of the run", f"Cost by way to buy, P10 to P90. {cheapest}",
-         "Bar: P10 to P90; tick: P50; mark: mean. Failures, preemptions, an uncertain speed and an "
+         "Bar: P10 to P90; tick: P50; mark: mean. Failures, interruptions, an uncertain speed and an "
          "uncertain price are included. Dashed: on demand.",
          "runcast_ways", lambda: document.spreads(found)),
         ("days", "Time of the run", f"Days by way to buy, P10 to P90. {cheapest}",
@@ -188,10 +188,10 @@ def _draw_spot(found: Purchases, charts: Specs, wrong: str) -> None:
         _draw_pair(
             charts,
             ("policy_usd", "Mean cost of each policy",
-             "Mean cost of each policy by how often spot is taken away.",
+             "Mean cost of each policy by how often spot is interrupted.",
              words.policies_words(found), "runcast_policies", lambda: document.played(found)),
             ("policy_days", "Mean time of each policy",
-             "Mean days of each policy by how often spot is taken away.",
+             "Mean days of each policy by how often spot is interrupted.",
              "", "runcast_policies_time", lambda: document.played(found)),
         )  # fmt: skip
         title = f"Every policy in figures: {len(table.rows)} rows"

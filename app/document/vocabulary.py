@@ -93,12 +93,31 @@ FAILURE_INPUTS = {
 
 # Where run time goes besides training.
 LOST = {
+    "training": "training",
     "checkpoint": "writing checkpoints",
     "rework": "work done again",
     "restart": "noticing and restarting",
     "waiting": "waiting for machines",
     "slow_nodes": "slow nodes",
+    "preemption": "interruptions of spot",
     "startup": "start-up of the machines",
+}
+
+# Terms of the cost of a run: core/cost/run_cost.py.
+COST_TERMS = {
+    "compute": "Whole instances",
+    "checkpoints": "Writing checkpoints",
+    "failures": "Failures and restarts",
+    "waiting": "Waiting for machines",
+    "preemption": "Interruptions of spot",
+    "startup": "Start-up and minimum billing",
+    "commitment": "Unused commitment",
+    "checkpoint_storage": "Storage of checkpoints",
+    "data_storage": "Storage of data",
+    "egress": "Traffic out of the cloud",
+    "experiments": "Experiments",
+    "electricity": "Electricity",
+    "credits": "Credits",
 }
 
 # Strategies of data parallelism, as their authors write them.

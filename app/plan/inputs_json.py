@@ -93,7 +93,11 @@ def plan_inputs_json(scenario: Scenario, plans: Sequence[Plan]) -> list[Object]:
                 "matmul_measured": not known.unmeasured,
                 "accelerator_measured": not known.unseen_accelerator,
                 "network_guessed": bool(known.network_guessed),
-                "terms": asdict(case.machine.terms),
+                "terms": {
+                    "usd": case.machine.terms.egress_usd,
+                    "usd_per_hour": case.machine.terms.storage_usd_per_hour,
+                    "credit_usd": case.machine.terms.credit_usd,
+                },
                 "billing": attributes(plan, "startup_hours", "least_billed_hours"),
                 "moved_log": shift,
                 "variance_left": left,

@@ -300,7 +300,7 @@ def reservation_sentence(plan: Plan) -> str:
 
 
 def _commitment(plan: Plan) -> str:
-    usd = "" if plan.term_usd is None else f", {fmt.usd_short(plan.term_usd)}"
+    usd = f", {fmt.usd_short(plan.term_usd)}" if plan.term_usd else ""
     return f"{COMMITMENTS.get(plan.offer.purchase)}{usd}"
 
 

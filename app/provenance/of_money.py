@@ -126,8 +126,8 @@ def _terms(case: Case) -> tuple[Record, ...]:
     return tuple(
         record(key, label, value, unit, "given", source=source)
         for key, label, value, unit in (
-            ("storage_usd_per_hour", "Storage", terms.usd_per_hour, "USD/h"),
-            ("egress_usd", "Traffic out of the cloud, once", terms.usd, "USD"),
+            ("storage_usd_per_hour", "Storage", terms.storage_usd_per_hour, "USD/h"),
+            ("egress_usd", "Traffic out of the cloud, once", terms.egress_usd, "USD"),
             ("credit_usd", "Credits", terms.credit_usd, "USD"),
         )
     )

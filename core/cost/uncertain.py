@@ -28,15 +28,15 @@ class Uncertain:
     def times(self, factor: Numeric) -> Uncertain:
         """Multiply every figure by a certain factor."""
         return Uncertain(
-            mean=np.multiply(self.mean, factor), p10=np.multiply(self.p10, factor),
-            p50=np.multiply(self.p50, factor), p90=np.multiply(self.p90, factor),
+            mean=self.mean * factor, p10=self.p10 * factor, p50=self.p50 * factor,
+            p90=self.p90 * factor,
         )  # fmt: skip
 
     def plus(self, amount: Numeric) -> Uncertain:
         """Add a certain amount to every figure."""
         return Uncertain(
-            mean=np.add(self.mean, amount), p10=np.add(self.p10, amount),
-            p50=np.add(self.p50, amount), p90=np.add(self.p90, amount),
+            mean=self.mean + amount, p10=self.p10 + amount, p50=self.p50 + amount,
+            p90=self.p90 + amount,
         )  # fmt: skip
 
     def at_least(self, floor: Uncertain) -> Uncertain:

@@ -32,16 +32,6 @@ def break_even_utilisation(*, reserved_usd: Numeric, on_demand_usd: Numeric) -> 
     return np.divide(reserved_usd, on_demand_usd)[()]
 
 
-def at_utilisation_usd(*, usd: Numeric, utilisation: Numeric) -> Numeric:
-    """Dollars of a reservation that a run bears: `usd`, the cost of its hours at full use, over the
-    share of the term that is used, by this run or others.
-
-    >>> float(at_utilisation_usd(usd=300.0, utilisation=0.6))
-    500.0
-    """
-    return np.divide(usd, utilisation)[()]
-
-
 def num_terms(*, run_hours: Numeric, term_hours: Numeric) -> Numeric:
     """Terms of a reservation that a run begins, at least one.
 

@@ -574,7 +574,7 @@ def test_a_real_plan_from_a_config(run, tmp_path):
     status, said, _ = run(*asked, "--top", "1")
     assert status == 0
     first = found["plans"][0]
-    assert fmt.usd(first["expected_usd"], digits=3) in said
+    assert fmt.usd(first["paid_usd"], digits=3) in said
     assert fmt.days(first["expected_hours"]) in said
     assert said.rstrip().endswith(found["link"])
 

@@ -101,9 +101,8 @@ def test_block_hours_are_days_then_weeks():
         assert purchase.usable_block_s(window_days=window_days) >= hours * HOUR_S
 
 
-def test_reservation_at_break_even_costs_as_on_demand():
-    share = purchase.break_even_utilisation(reserved_usd=1.2, on_demand_usd=2.0)
-    assert purchase.at_utilisation_usd(usd=1.2 * 70, utilisation=share) == pytest.approx(2.0 * 70)
+def test_terms_of_a_reservation_are_whole():
+    assert purchase.break_even_utilisation(reserved_usd=1.2, on_demand_usd=2.0) == 0.6
     hours = np.array([1.0, 8760.0, 8761.0])
     assert list(purchase.num_terms(run_hours=hours, term_hours=8760.0)) == [1, 1, 2]
 

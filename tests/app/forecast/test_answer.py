@@ -71,7 +71,7 @@ def test_dollars_and_gpu_hours_are_of_whole_instances():
 def test_the_ranking_is_by_price_within_the_limits_or_by_time():
     cheap = answer(gpu="h100,h200", deadline_days=30, budget_usd="20k")
     meet = [p for p in cheap.plans[1:] if p.meets_deadline and p.meets_budget]
-    usd = [(bool(p.against), p.expected_usd) for p in meet]
+    usd = [(bool(p.against), p.paid_usd) for p in meet]
     assert usd == sorted(usd)
     kept = [p.meets_deadline and p.meets_budget for p in cheap.plans]
     assert kept == sorted(kept, reverse=True)
@@ -84,7 +84,7 @@ def test_the_frontier_is_what_nothing_beats():
     points = answer(gpu="h100,b200,l40s").points
     stands = ~points["in_doubt"]
     assert not points["frontier"][~stands].any()
-    names = ("expected_usd", "expected_hours", "frontier")
+    names = ("paid_usd", "expected_hours", "frontier")
     usd, hours, frontier = (points[name][stands] for name in names)
     for i in range(len(usd)):
         beaten = bool(

@@ -182,7 +182,7 @@ def test_the_word_beside_the_selected_plan_hides_no_neighbour(neighbour, side):
         frontier.append((3 * neighbour[0], 10 * neighbour[1]))
     days, usd = np.array(frontier).T
     some = many_points(len(frontier))
-    some |= {"expected_usd": usd, "expected_hours": 24 * days, "frontier": np.ones(len(days), bool)}
+    some |= {"paid_usd": usd, "expected_hours": 24 * days, "frontier": np.ones(len(days), bool)}
     points = app_tables.points(answer(plan(), points=some))
     (row,) = here(pareto(points, selected_id="p1", budget_usd=None, deadline_days=None))
     assert row["what"] == side

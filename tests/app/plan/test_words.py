@@ -36,10 +36,17 @@ def test_a_share_of_a_reservation_is_said_with_what_the_whole_term_costs():
     """8 instances of 8 GPUs at $30 an hour for 8,760 hours: $2.1M, however short the run."""
     offer = made_up.offer(purchase="reserved_1y", usd_per_hour=30.0)
     plan = made_up.plan(offer=offer)
-    assert plan.term_usd == 8 * 30 * 8760
-    assert "; its share of $2.1M, paid in whole terms of 1 year; stack" in sentence(plan)
-    long = replace(plan, wall_clock_hours=9000.0)  # begins a second year
-    assert long.term_usd == 2 * plan.term_usd
+    term = made_up.spread(2.1e6, 2.1e6, 2.1e6)
+    committed = replace(plan.cost, paid=term, committed_usd=2.1e6, num_terms=1.0)
+    plan = replace(plan, cost=committed)
+    assert plan.term_usd == 2.1e6
+    said = sentence(plan)
+    assert "$2,100,000 committed (P10-P90 $2.1M-$2.1M)" in said
+    assert "; paid whole for 1 year; this run uses $12.4k of it; stack" in said
+    twice = replace(plan, cost=replace(committed, num_terms=2.0))
+    assert "; paid whole for 2 times 1 year; this run" in sentence(twice)
+    shared = replace(plan, cost=replace(committed, paid=plan.cost.total))
+    assert "its share of a reservation for 1 year that others use, too; stack" in sentence(shared)
     assert "needs a commitment of 1 year, $2.1M" in plan_words.badges(plan, TODAY)
     assert made_up.plan().term_usd is None
     unpriced = made_up.plan(
@@ -160,7 +167,7 @@ def test_every_part_has_a_label_and_an_unknown_one_its_name():
         ({"observed_at": "2026-11-20", "purchase": "spot"}, ("spot: can be interrupted",)),
         (
             {"observed_at": "2026-11-20", "purchase": "reserved_3y"},
-            ("needs a commitment of 3 years, $11.6M",),
+            ("needs a commitment of 3 years",),
         ),
         ({"observed_at": "", "purchase": "owned", "quality": ""}, ()),
         (

@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 from core.errors import ScenarioError
 from core.failures.availability import drawn
+from core.failures.goodput import Job, expected_s
 from core.failures.policies import play
 from core.failures.spot import (
     SpotJob,
+    also_preempted,
     band_hazards_per_s,
     break_even_preemptions_per_s,
     fleet_preemptions_per_s,
@@ -140,6 +142,39 @@ def test_long_runs_of_the_play_agree_within_half_a_percent(case):
     assert played.spot_s.sum() / time == pytest.approx(expected.spot, abs=0.004)
     assert played.on_demand_s.sum() / time == pytest.approx(expected.on_demand, abs=0.004)
     assert played.waiting_s.sum() / time == pytest.approx(expected.waiting, abs=0.004)
+
+
+@pytest.mark.parametrize("zones", [1, 2, 4])
+def test_also_preempted_agrees_with_the_play(zones):
+    """Spot only in independent zones, exponential, without machine failures."""
+    up_s, down_s, restart_s = 5 * HOUR, 4 * HOUR, 480.0
+    traces = [
+        drawn(up_mean_s=up_s, down_mean_s=down_s, up_cv=1.0, length_s=2e8, seed=3 + zone)
+        for zone in range(zones)
+    ]
+    work = {"work_s": 4e6, "interval_s": 1800.0, "checkpoint_s": 60.0}
+    first, starts = traces[0].starts_s, 24
+    played = play(
+        "spot_only", **work, restart_s=restart_s, traces=traces,
+        starts_s=first[:: first.size // starts][:starts],
+    )  # fmt: skip
+    failing = Job(**work, failures_per_s=0.0, reload_s=restart_s)
+    every, paid = also_preempted(
+        failing, preemptions_per_s=1 / up_s, outage_s=down_s, gang_start_s=0.0, zones=zones
+    )
+    assert played.total_s.mean() == pytest.approx(expected_s(every), rel=0.01)
+    assert played.spot_s.mean() == pytest.approx(expected_s(paid), rel=0.01)
+
+
+def test_also_preempted_without_preemptions_is_the_job():
+    failing = Job(
+        work_s=1e5, interval_s=1e3, checkpoint_s=10.0, failures_per_s=1e-5, down_s=300.0,
+        wait_s=600.0, reload_s=200.0,
+    )  # fmt: skip
+    for job in also_preempted(
+        failing, preemptions_per_s=0.0, outage_s=3600.0, gang_start_s=0.0, zones=np.array([1, 3])
+    ):
+        assert expected_s(job) == pytest.approx([expected_s(failing)] * 2)
 
 
 rates = st.floats(0, 1e-3)

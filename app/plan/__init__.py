@@ -17,7 +17,7 @@ document          an answer as rows and columns for charts, tables and CSV files
 figures           the charts of the Plan page, built once per answer for all users
 input_words       the inputs of a forecast in words: names, units, values, and what
                   widens its interval
-inputs_json       all inputs of an answer as JSON, sufficient for runcast recompute
+inputs_json       all inputs of an answer as JSON
 neighbours        the published runs most similar to a forecast, and how well they were
                   forecast
 neighbours_table  the rows and the sentence about similar measured runs, for the page

@@ -37,7 +37,7 @@ LAYOUT_KEYS = (
 def plan_json(scenario: Scenario, answer: Answer, *, with_inputs: bool = True) -> dict[str, Json]:
     """The whole answer. `scenario` is the resolved one, so its names are canonical.
 
-    `with_inputs`: include all that `runcast recompute` needs, which takes a millisecond per plan.
+    `with_inputs`: include what the numbers are computed from, a millisecond per plan.
     """
     prices = snapshot(scenario.prices)
     asked = {name: plain(value) for name, value in scenario.model_dump(mode="json").items()}

@@ -463,6 +463,10 @@ def test_a_mistake_is_one_sentence_and_status_2(refused, asked, arguments, says)
     assert asked == []
 
 
+def test_a_removed_command_names_its_replacement(refused):
+    assert "`runcast plan` of that version" in refused("recompute", "plan.json", "--json")
+
+
 @pytest.mark.parametrize(
     ("option", "value", "says"),
     [

@@ -18,9 +18,6 @@ figures           the charts of the Plan page, built once per answer for all use
 input_words       the inputs of a forecast in words: names, units, values, and what
                   widens its interval
 inputs_json       all inputs of an answer as JSON
-neighbours        the published runs most similar to a forecast, and how well they were
-                  forecast
-neighbours_table  the rows and the sentence about similar measured runs, for the page
 ordered_section   what of the Plan page depends on the order of its plans: answer, ranked
                   table, choice, links
 page              the Plan page: the answer first, then the choice, then the chosen plan in
@@ -31,5 +28,6 @@ products          the ranked table on a page: each product once, with its best p
                   how many regions it is sold
 quote_section     quotes on the Plan page: type one in, see them listed, change, remove or
                   keep them
+similar_runs      the published runs that moved a forecast, with their weights
 words             an answer in words: one sentence, the coverage line, labels and badges
 """

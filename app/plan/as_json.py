@@ -137,6 +137,14 @@ def _nearby_json(runs: NearbyRuns) -> Json:
     return {
         **_numbers(runs, "moved_by_runs", "explained", "distance"),
         "sentence": runs.sentence,
+        "runs": [
+            {
+                "run_id": run.run_id,
+                "residual": run.residual,
+                **attributes(run, "weight", "distance"),
+            }
+            for run in runs.runs
+        ],
     }
 
 

@@ -15,7 +15,6 @@ inference         what a published run leaves out, inferred from its memory: the
                   that fits
 measured_runs     runs as measured, with the traits that forecasts are compared with them
                   by
-neighbours        measured runs that are most like a plan, by a distance over what differs
 own_runs          what runs that a user measured say about what the same user forecasts
 published_claims  arithmetic behind published claims, and the verdict on each
 residual          what measured runs say about the error of the model at runs like them

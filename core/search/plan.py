@@ -8,6 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from core.evidence.residual import WeightedRun
 from core.machine.offer import Offer
 from core.money.cost import billed_hours
 from core.money.purchase import TERM_HOURS, whole_terms_usd
@@ -98,6 +99,7 @@ class NearbyRuns:
     explained: float  # share of the variance that published runs explain
     distance: float  # to the nearest of them; 1: the errors of one stack are still mostly alike
     sentence: str  # '' if they were not asked
+    runs: tuple[WeightedRun, ...] = ()  # that moved it, the largest weight first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,1 +1,1 @@
-"""A run while it trains: what its steps say of its speed, its losses, its end, and what is wrong."""
+"""A run while it trains: speed, losses and end as its steps tell them, and what is wrong."""

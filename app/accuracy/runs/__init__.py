@@ -1,1 +1,1 @@
-"""Published runs as input columns of the estimator, from their settings, never their measurements."""
+"""Published runs as input columns of the estimator, from settings and never measurements."""

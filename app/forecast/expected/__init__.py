@@ -1,1 +1,1 @@
-"""Time and cost of plans all in: speed, failures, preemption, start-up, billing, the price's age."""
+"""Time and cost of plans with failures, preemption, start-up, billing and the price's age."""

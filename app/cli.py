@@ -42,7 +42,7 @@ from app.command.options import (
 from app.document.echo import echo
 from app.document.on_use import lacking
 from app.explain.command import explain
-from app.guides.command import decide
+from app.guides.command import advice
 from app.imports.command import import_file
 from app.imports.compare_command import compare
 from app.launch.command import export
@@ -166,10 +166,13 @@ def estimate(
 
 
 for one in (
-    takes_fields(explain), decide, risk, audit, calibrate, buy, bill, scale, programme, export,
+    takes_fields(explain), advice, risk, audit, calibrate, buy, bill, scale, programme, export,
     where, report, diff, schema,
 ):  # fmt: skip
     app.command()(one)
+
+
+app.command("decide", hidden=True)(advice)  # its former name
 
 
 @app.command(

@@ -42,7 +42,7 @@ from app.command.options import (
 from app.document.echo import echo
 from app.document.on_use import lacking
 from app.explain.command import explain
-from app.guides.command import decide
+from app.guides.command import advice
 from app.imports.command import import_file
 from app.imports.compare_command import compare
 from app.launch.command import export
@@ -54,7 +54,6 @@ from app.prices.book_command import book
 from app.prices.command import COMMANDS as PRICE_COMMANDS
 from app.programme.command import programme
 from app.provenance.command import where
-from app.recompute.command import recompute
 from app.report.command import report
 from app.risk.command import risk
 from app.saved.command import scenarios
@@ -167,10 +166,24 @@ def estimate(
 
 
 for one in (
-    takes_fields(explain), decide, risk, audit, calibrate, buy, bill, scale, programme, export,
-    where, report, recompute, diff, schema,
+    takes_fields(explain), advice, risk, audit, calibrate, buy, bill, scale, programme, export,
+    where, report, diff, schema,
 ):  # fmt: skip
     app.command()(one)
+
+
+app.command("decide", hidden=True)(advice)  # its former name
+
+
+@app.command(
+    hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
+)
+def recompute() -> None:
+    """Name what replaces this removed command."""
+    raise RuncastError(
+        "`recompute` was removed: `made_with` in the plan's JSON names the version and the tables, "
+        "and `runcast plan` of that version with the plan's `link` repeats it."
+    )
 
 
 @app.command()

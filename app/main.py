@@ -117,7 +117,7 @@ def draw_calibration() -> None:
 
 
 def draw_decisions() -> None:
-    """The Guides checked page."""
+    """The page of published advice."""
     from app.guides import page
 
     _other(page.draw)
@@ -195,7 +195,7 @@ def main() -> None:
         run,
         st.Page(draw_prices, title="Prices", url_path="prices"),
         st.Page(draw_audit, title="Audit", url_path="audit"),
-        st.Page(draw_decisions, title="Guides checked", url_path="decisions"),
+        st.Page(draw_decisions, title="Published advice, checked", url_path="decisions"),
         st.Page(draw_accuracy, title="Accuracy", url_path="accuracy"),
         st.Page(draw_method, title="Method", url_path="method"),
     ]

@@ -239,8 +239,10 @@ def module_name(path: str) -> str:
 
 
 def commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:
-    """Every command under a group, with its whole name."""
+    """Every command under a group that its help lists, with its whole name."""
     for inner_name, inner in getattr(command, "commands", {}).items():
+        if inner.hidden:
+            continue
         full = f"{name} {inner_name}"
         if hasattr(inner, "commands"):
             yield from commands(full, inner)

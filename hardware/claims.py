@@ -1,6 +1,7 @@
 """Tables of the Method page: published claims, formulas, and what is modelled or not.
 
-claims.csv        a figure that a guide prints, in its printed unit, and the result of the check
+claims.csv        a figure that a guide prints, in its printed unit, ours, and the verdict
+guide_cases.csv   a case that a guide prints, and our forecast for it
 formulas.csv      what each module computes, in words, with the paper it is from
 modelled.csv      every name that the product supports -> a setting that changes the forecast
 not_modelled.csv  names that change no forecast, with the reason
@@ -21,6 +22,7 @@ from core.units import TO_SI
 from hardware.tables import check_source, rows
 
 CLAIMS_CSV = Path(__file__).with_name("claims.csv")
+GUIDE_CASES_CSV = Path(__file__).with_name("guide_cases.csv")
 FORMULAS_CSV = Path(__file__).with_name("formulas.csv")
 MODELLED_CSV = Path(__file__).with_name("modelled.csv")
 NOT_MODELLED_CSV = Path(__file__).with_name("not_modelled.csv")
@@ -37,7 +39,8 @@ EFFECTS = (
 )  # fmt: skip
 _CLAIM_COLUMNS = (
     "claim", "topic", "statement", "low", "high", "unit", "tolerance", "rule", "formula",
-    "verdict", "why", "source", "source_date",
+    "verdict", "why", "source", "source_date", "printed", "ours", "arithmetic", "computed_with",
+    "computed",
 )  # fmt: skip
 
 
@@ -55,10 +58,26 @@ class PublishedClaim:
     tolerance: float  # relative precision of the printed figure, a fraction
     rule: Rule
     formula: str  # in words
-    verdict: str  # our verdict; tests/app/guides/test_claims.py checks the arithmetic against it
+    verdict: str  # ours; `python -m tests.support.guides` computes it again
     why: str
     source: str
     source_date: str
+    printed: str  # the figure as the guide prints it
+    ours: str  # our figure, in the unit of the guide
+    arithmetic: str  # the numbers in the formula
+    computed_with: str  # version of Runcast
+    computed: str  # date
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuideCase:
+    """One case that a guide prints, and our forecast for it."""
+
+    case: str
+    printed: str
+    forecast: str
+    computed_with: str  # version of Runcast
+    computed: str  # date
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +133,11 @@ def load_claims(path: Path = CLAIMS_CSV) -> tuple[PublishedClaim, ...]:
                 f"{where}: {name} has rule {shown(row['rule'])} and verdict "
                 f"{shown(row['verdict'])}, not of {', '.join(RULES)} and {', '.join(VERDICTS)}"
             )
-        if missing := [c for c in ("topic", "statement", "formula", "why") if not row[c]]:
+        if missing := [
+            c
+            for c in ("topic", "statement", "formula", "why", "printed", "ours", "arithmetic")
+            if not row[c]
+        ]:
             raise FactError(f"{where}: {name} has no {', '.join(missing)}")
         try:
             low, high, tolerance = (float(row[c]) for c in ("low", "high", "tolerance"))
@@ -128,7 +151,7 @@ def load_claims(path: Path = CLAIMS_CSV) -> tuple[PublishedClaim, ...]:
             topic=row["topic"], statement=row["statement"], unit=row["unit"],
             rule=next(r for r in RULES if r == row["rule"]), formula=row["formula"],
             verdict=row["verdict"], why=row["why"], source=row["source"],
-            source_date=row["source_date"],
+            source_date=row["source_date"], **{c: row[c] for c in _CLAIM_COLUMNS[-5:]},
         )  # fmt: skip
     return tuple(found.values())
 
@@ -137,6 +160,12 @@ def load_claims(path: Path = CLAIMS_CSV) -> tuple[PublishedClaim, ...]:
 def claims() -> tuple[PublishedClaim, ...]:
     """The shipped claims, read once, in the order of the table."""
     return load_claims()
+
+
+@cache
+def guide_cases() -> tuple[GuideCase, ...]:
+    """Cases of the guides with our forecasts."""
+    return tuple(GuideCase(**r) for r in _complete(GUIDE_CASES_CSV, GuideCase.__slots__))
 
 
 @cache

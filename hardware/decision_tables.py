@@ -1,7 +1,7 @@
-"""Tables of published advice: which strategy or stack guides recommend for which case.
+"""Tables of published advice, and our own answer to each case.
 
 decision_tables.csv has one row for each concrete case of an advice; rows with the same table and
-case belong to one published row. app/guides/decisions.py computes our own answers.
+case belong to one published row. `python -m tests.support.guides` computes the answers again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 
 from core.errors import FactError, shown
 from hardware.claims import claims
-from hardware.tables import check_source, rows
+from hardware.tables import check_source, is_date, rows
 
 DECISIONS_CSV = Path(__file__).with_name("decision_tables.csv")
 TABLES = {
@@ -27,17 +27,22 @@ TABLES = {
 }
 # strategy: the fastest of several; task: the most that can be trained; memory: a rule of thumb;
 # saving: a printed factor; none: no forecast can answer it.
+VERDICTS = ("agrees", "agrees in part", "disagrees", "no opinion")
 Kind = Literal["strategy", "task", "stack", "memory", "saving", "none"]
 SEPARATOR = "|"
 _COLUMNS = (
     "id", "table", "case", "advice", "kind", "scenario", "ways", "then", "beside", "claims",
     "gb_per_billion", "gb_more", "note", "source", "source_date",
 )  # fmt: skip
+_ANSWER = (
+    "job", "recommends", "details", "reasons", "verdict", "disagreement", "link", "layout",
+    "computed_with", "computed",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """One concrete case of one published row."""
+    """One concrete case of one published row, with our answer."""
 
     id: str
     table: str
@@ -54,13 +59,29 @@ class Advice:
     note: str  # why there is no answer
     source: str
     source_date: str
+    job: str  # the concrete case in words
+    recommends: str
+    details: str
+    reasons: tuple[str, ...]  # sentences
+    verdict: str
+    disagreement: str  # one sentence; empty if it agrees or there is no opinion
+    link: str  # query of the Plan page; empty: no page
+    layout: str  # as `runcast estimate --layout` takes it; empty: none
+    computed_with: str  # version of Runcast
+    computed: str  # date
+
+    @property
+    def other_reasons(self) -> tuple[str, ...]:
+        """The reasons that the disagreement does not already give."""
+        given = self.disagreement.casefold()
+        return tuple(r for r in self.reasons if r.rstrip(".").casefold() not in given)
 
 
 def load_decision_tables(path: Path = DECISIONS_CSV) -> tuple[Advice, ...]:
     """Read the table; a row for which nothing could be computed is an error."""
     found: dict[str, Advice] = {}
     known = {c.id for c in claims()}
-    for where, row in rows(path, _COLUMNS):
+    for where, row in rows(path, (*_COLUMNS, *_ANSWER)):
         name = row["id"]
         check_source(where, name, row)
         if not name or name in found:
@@ -71,7 +92,18 @@ def load_decision_tables(path: Path = DECISIONS_CSV) -> tuple[Advice, ...]:
                 f"{shown(row['kind'])}, not of {', '.join(TABLES)} and {', '.join(get_args(Kind))}"
             )
         kind = next(k for k in get_args(Kind) if k == row["kind"])
-        needed = ["case", "advice", *(["note"] if kind == "none" else ["scenario", "ways"])]
+        if row["verdict"] not in VERDICTS or not is_date(row["computed"]):
+            raise FactError(
+                f"{where}: {name} has the verdict {shown(row['verdict'])} of "
+                f"{shown(row['computed'])}, not one of {', '.join(VERDICTS)} with its date"
+            )
+        needed = [
+            "case",
+            "advice",
+            "recommends",
+            "reasons",
+            *(["note"] if kind == "none" else ["scenario", "ways"]),
+        ]
         needed += {"memory": ["claims", "gb_per_billion", "gb_more"], "saving": ["claims"]}.get(
             kind, []
         )
@@ -89,6 +121,7 @@ def load_decision_tables(path: Path = DECISIONS_CSV) -> tuple[Advice, ...]:
             scenario=scenario, ways=_listed(row["ways"]), then=_listed(row["then"]),
             beside=_listed(row["beside"]), claims=_listed(row["claims"]), gb_per_billion=slope,
             gb_more=more, note=row["note"], source=row["source"], source_date=row["source_date"],
+            **{n: row[n] for n in _ANSWER if n != "reasons"}, reasons=_listed(row["reasons"]),
         )  # fmt: skip
     return tuple(found.values())
 

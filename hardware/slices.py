@@ -54,8 +54,3 @@ def slice_chips(accelerator: str, num_chips: int, chips_per_host: int) -> int | 
     if num_chips in sizes:
         return num_chips
     return max((s for s in sizes if s >= chips_per_host and num_chips % s == 0), default=None)
-
-
-def shape_of(accelerator: str, chips: int) -> str:
-    """The shape of a slice, such as 4x4x8."""
-    return _slices()[accelerator][chips]

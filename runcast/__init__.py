@@ -7,11 +7,6 @@
 
 The names are those of runcast/api.py, which is imported when the first of them is used: importing
 the package takes some milliseconds. `python -m runcast` is the command line.
-
-__main__      the command line
-api           plan, open_link, open_file, side_by_side, and the answer that they return
-own_packages  import the packages app, core, hardware, pricing and runners of this installation,
-              whatever the folder has that Python was started in
 """
 
 from __future__ import annotations

@@ -44,7 +44,15 @@ def draw_list(items: Iterable[str], title: str = "") -> None:
 def draw_table(table: Table[Any]) -> None:
     """Draw a short table in full. The page draws its caption, because a page has its own
     headings."""
-    st.table(table.texts().map(as_text), hide_index=True)
+    shown = table.texts().map(as_text)
+    for column in table.columns:
+        if column.is_address:
+            addresses = map(column.value, table.rows)
+            shown[column.head] = [
+                f"[{text}]({address})" if address else text
+                for text, address in zip(shown[column.head], addresses, strict=True)
+            ]
+    st.table(shown, hide_index=True)
 
 
 def draw_turned(table: Table[Any], corner: str) -> None:

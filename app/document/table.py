@@ -23,6 +23,7 @@ class Column(Generic[T]):
     write: Callable[[Any], str] | None = None  # formats the value if there is no `cell`
     short: str = ""  # head on a terminal, if `head` is too long
     is_text: bool = False  # left-aligned
+    is_address: bool = False  # the value is a web address, which a page links from the text
     wraps: bool = False  # may take several lines on a terminal
     least: int = 0  # characters kept on a narrow terminal; 0: all
     width: int = 0  # share of the width on paper; 0: width of its cells

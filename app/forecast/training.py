@@ -99,11 +99,11 @@ def _document_tokens(scenario: Scenario, stack: Stack) -> float:
     return length if masks and length is not None else nan
 
 
-def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = None) -> Workload:
-    """What is trained; a given `stack` replaces the habits of hardware/stacks.csv."""
+def workload_of(scenario: Scenario, model: NamedModel) -> Workload:
+    """Training work of a scenario, with the habits of its stack in hardware/stacks.csv."""
     recipe = precision(scenario.precision)
     optimizer = optimizers.optimizer(scenario.optimizer)
-    stack = stack or stacks()[stack_limits.software(scenario)]
+    stack = stacks()[stack_limits.software(scenario)]
     wishes = asked(scenario, stack)
     does = {habit: settled(stack.name, habit, wanted) for habit, wanted in wishes.items()}
     year = decimal_year(scenario.software_date)

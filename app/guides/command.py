@@ -1,4 +1,4 @@
-"""`runcast decide`: the published decision tables, answered, on a terminal and as JSON."""
+"""`runcast advice`: published decision tables with our answers, on a terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import Annotated
 from app.command.options import AsJson, Text, print_json, text_option
 
 
-def decide(
+def advice(
     table: Annotated[Text, text_option("--table", "A,B", "These tables only.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Answer the decision tables of published guides, row by row."""
-    from app.guides.decisions import decisions_of
+    """List the advice of published guides, with our answers."""
+    from app.guides.document import rows_of
 
-    found = decisions_of(_tables(table))
+    rows = rows_of(_tables(table))
     if as_json:
-        from app.guides.as_json import decisions_json
+        from app.guides.as_json import advice_json
 
-        print_json(decisions_json(found))
+        print_json(advice_json(rows))
     else:
         from app.document.terminal import print_document
         from app.guides.document import blocks
 
-        print_document(blocks(found))
+        print_document(blocks(rows))
 
 
 def _tables(text: Text) -> tuple[str, ...]:

@@ -12,23 +12,13 @@ from app.document.blocks import Row
 from app.document.escape import as_text
 from app.document.glossary import explained
 from app.document.table import Table
-from app.guides.claim_text import sources_line
-from app.guides.claims import Checked, all_checked
+from app.guides.document import computed_sentence, sources_line
 from app.method import tables
-from app.web.answers import KEPT_S
+from hardware import claims as published
+from hardware.claims import PublishedClaim
 
 TERMS, MOST_TERMS = "FLOPs, Activations, Logits, Optimizer states, Step, P10, P90, MFU", 900
 TOPIC = "method_topic_"  # key prefix of the numbered parts with the arithmetic
-
-
-@st.cache_data(ttl=KEPT_S, show_spinner="Working the figures out")
-def _checked() -> tuple[Checked, ...]:
-    return all_checked()
-
-
-@st.cache_data(ttl=KEPT_S, show_spinner="Forecasting the cases of the guides")
-def _forecasts() -> Table[Row]:
-    return tables.guide_forecasts()
 
 
 def draw() -> None:
@@ -48,15 +38,18 @@ def draw() -> None:
         "right, each of another software; adapters and other optimizers keep less."
     )
     page.draw_table(tables.accountings())
-    _draw_claims(_checked())
+    _draw_claims(published.claims())
     st.subheader("Our own forecast of those cases", anchor=False)
     st.markdown(
         "The arithmetic above takes the MFU of the guide as given. This is what we forecast for "
         "the fastest layout: offload and small batches cost time that a given MFU hides. Then what "
         "makes 70B fit, the cheapest first."
     )
-    st.caption("MFU is over the dense 16-bit peak, also in fp8.")
-    page.draw_table(_forecasts())
+    made = ((c.computed_with, c.computed) for c in published.guide_cases())
+    st.caption(
+        as_text(f"MFU is over the dense 16-bit peak, also in fp8. {computed_sentence(made)}")
+    )
+    page.draw_table(tables.guide_forecasts())
     st.subheader("What is not modelled", anchor=False)
     page.draw_table(missing())
     st.subheader("What is modelled, and by which field", anchor=False)
@@ -67,9 +60,10 @@ def draw() -> None:
         st.markdown(f"- {as_text(line)}")
 
 
-def _draw_claims(checked: tuple[Checked, ...]) -> None:
+def _draw_claims(checked: tuple[PublishedClaim, ...]) -> None:
     st.subheader("Published figures, checked", anchor=False)
-    st.markdown(as_text(tables.verdict_sentence(checked)))
+    computed = computed_sentence((c.computed_with, c.computed) for c in checked)
+    st.markdown(as_text(f"{tables.verdict_sentence(checked)} {computed}"))
     page.draw_table(tables.refuted(checked))
     st.markdown("Every figure, to sort and to search; the arithmetic is below, by topic.")
     _draw_searched(tables.claims(checked), "method_claims")
@@ -80,16 +74,12 @@ def _draw_claims(checked: tuple[Checked, ...]) -> None:
                 _draw_topic(found)
 
 
-def _draw_topic(found: list[Checked]) -> None:
+def _draw_topic(found: list[PublishedClaim]) -> None:
     """Draw each figure of a topic with its arithmetic, then the sources."""
     for c in found:
-        st.markdown(
-            f"**{as_text(c.claim.statement)}: {as_text(c.printed_text)}** ({as_text(c.verdict)})"
-        )
-        st.markdown(
-            f"{as_text(c.claim.formula)}  \n{as_text(c.ours.arithmetic)}  \n{as_text(c.claim.why)}"
-        )
-    printed = ((c.claim.source, c.claim.source_date) for c in found)
+        st.markdown(f"**{as_text(c.statement)}: {as_text(c.printed)}** ({as_text(c.verdict)})")
+        st.markdown(f"{as_text(c.formula)}  \n{as_text(c.arithmetic)}  \n{as_text(c.why)}")
+    printed = ((c.source, c.source_date) for c in found)
     st.caption(as_text(sources_line(printed)))
 
 

@@ -9,12 +9,10 @@ from collections.abc import Iterable, Sequence
 from app.document import format as fmt
 from app.document.blocks import Row
 from app.document.table import Table, plain
-from app.guides import fixes as claimed_fixes
-from app.guides import forecasts
-from app.guides.claims import Checked
 from core.evidence.published_claims import ACCOUNTINGS, VERDICTS
 from hardware import claims as published
 from hardware import facts, measured
+from hardware.claims import PublishedClaim
 from hardware.tables import UNDATED
 from pricing import offers as prices
 
@@ -36,35 +34,35 @@ STEPS = (
 )
 
 
-def claims(checked: Sequence[Checked]) -> Table[Row]:
+def claims(checked: Sequence[PublishedClaim]) -> Table[Row]:
     """The printed figure of each claim, ours, and the verdict."""
-    rows = [(c.claim.topic, c.claim.statement, c.printed_text, c.ours_text, c.verdict)
+    rows = [(c.topic, c.statement, c.printed, c.ours, c.verdict)
             for c in checked]  # fmt: skip
     heads = ("Topic", "Claim", "Printed", "Ours", "Verdict")
     return plain("Published figures, checked", heads, rows)
 
 
-def refuted(checked: Sequence[Checked]) -> Table[Row]:
+def refuted(checked: Sequence[PublishedClaim]) -> Table[Row]:
     """The refuted claims, each with a sentence that gives the reason."""
-    rows = [(c.claim.statement, c.printed_text, c.ours_text, c.claim.why)
+    rows = [(c.statement, c.printed, c.ours, c.why)
             for c in checked if c.verdict == "refuted"]  # fmt: skip
     return plain("Refuted claims", ("Refuted", "Printed", "Ours", "Why"), rows)
 
 
-def verdict_sentence(checked: Sequence[Checked]) -> str:
+def verdict_sentence(checked: Sequence[PublishedClaim]) -> str:
     """The number of claims by verdict."""
     return f"{len(checked)} printed figures: {_counted(checked)}."
 
 
-def by_topic(checked: Sequence[Checked]) -> dict[str, list[Checked]]:
+def by_topic(checked: Sequence[PublishedClaim]) -> dict[str, list[PublishedClaim]]:
     """The claims by topic, with the verdicts counted, in the order of the table."""
-    found: dict[str, list[Checked]] = {}
+    found: dict[str, list[PublishedClaim]] = {}
     for c in checked:
-        found.setdefault(c.claim.topic, []).append(c)
+        found.setdefault(c.topic, []).append(c)
     return {f"{topic} ({_counted(group)})": group for topic, group in found.items()}
 
 
-def _counted(checked: Iterable[Checked]) -> str:
+def _counted(checked: Iterable[PublishedClaim]) -> str:
     """The verdicts counted, such as '33 reproduced, 3 refuted'."""
     count = Counter(c.verdict for c in checked)
     return ", ".join(f"{count[v]} {v}" for v in VERDICTS if count[v])
@@ -72,17 +70,9 @@ def _counted(checked: Iterable[Checked]) -> str:
 
 def guide_forecasts() -> Table[Row]:
     """Our forecasts for the cases of the guides, and what makes the first of them fit."""
-    cases = [(f.case, f.printed, f.text) for f in forecasts.forecasts()]
-    fixes = [
-        (
-            f"70B on 8 H100, {f'fix {n}' if f.plan else 'no fix'}: {f.change}",
-            "the fix" if f.change == claimed_fixes.OFFLOAD else fmt.MISSING,
-            f.text,
-        )
-        for n, f in enumerate(claimed_fixes.fixes(), start=1)
-    ]
     heads = ("Case", "A guide prints", "Our forecast")
-    return plain("Forecasts of the cases of the guides", heads, [*cases, *fixes])
+    rows = [(c.case, c.printed, c.forecast) for c in published.guide_cases()]
+    return plain("Forecasts of the cases of the guides", heads, rows)
 
 
 def accountings() -> Table[Row]:

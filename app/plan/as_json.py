@@ -40,7 +40,7 @@ LAYOUT_KEYS = (
 def plan_json(scenario: Scenario, answer: Answer, *, with_inputs: bool = True) -> dict[str, Json]:
     """The whole answer. `scenario` is the resolved one, so its names are canonical.
 
-    `with_inputs`: include all that `runcast recompute` needs, which takes a millisecond per plan.
+    `with_inputs`: include what the numbers are computed from, a millisecond per plan.
     """
     prices = snapshot(scenario.prices)
     asked = {name: plain(value) for name, value in scenario.model_dump(mode="json").items()}
@@ -138,6 +138,14 @@ def _nearby_json(runs: NearbyRuns) -> Json:
     return {
         **_numbers(runs, "moved_by_runs", "explained", "distance"),
         "sentence": runs.sentence,
+        "runs": [
+            {
+                "run_id": run.run_id,
+                "residual": run.residual,
+                **attributes(run, "weight", "distance"),
+            }
+            for run in runs.runs
+        ],
     }
 
 

@@ -1,4 +1,4 @@
-"""All inputs of an answer as JSON, sufficient for `runcast recompute`.
+"""All inputs of an answer as JSON: what its numbers are computed from.
 
 docs/plan-json.md documents every key; keys are stable: add, never rename. Fields of records of
 core (Transformer, Workload, Efficiency, Cluster, Calibrated) keep their names and SI units;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import streamlit as st
 
@@ -15,10 +15,9 @@ from app.plan import (
     charts,
     document,
     figures,
-    neighbours,
-    neighbours_table,
     ordered_section,
     quote_section,
+    similar_runs,
     words,
 )
 from app.prices import price_age_section
@@ -30,7 +29,6 @@ from app.scenario.link import Query, query_of
 from app.web import figure, link
 from app.web import form as web_form
 from app.web.answers import KEPT_S
-from app.web.fragment import alone
 from app.web.selection import chosen
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan
@@ -80,7 +78,7 @@ def draw(
     with plan:
         _draw_selected(scenario, answer, selected, today)
     with runs:
-        _draw_neighbours(scenario, selected)
+        _draw_similar(selected)
         _draw_measured(scenario, selected)
         draw_list(selected.assumptions, "What is assumed")
     st.caption(as_text(words.coverage_sentence(answer)))
@@ -123,22 +121,13 @@ def _draw_selected(scenario: Scenario, answer: Answer, plan: Plan, today: dt.dat
         figure.draw(step)
 
 
-def _draw_neighbours(scenario: Scenario, plan: Plan) -> None:
-    found = neighbours.nearest(scenario, plan)
-    if not found:
-        return
-    st.markdown("**Nearest measured runs**")
-    draw_table(neighbours_table.table(found))
-    st.caption(as_text(neighbours_table.sentence(found)))
-    _draw_sources(found)
-
-
-@alone
-def _draw_sources(found: Sequence[neighbours.Neighbour]) -> None:
-    part = st.popover("Where they were published", key="plan_neighbour_sources", on_change="rerun")
-    if part.open:
-        with part:
-            draw_list(f"{n.run_id}: {n.source} ({n.source_date})" for n in found)
+def _draw_similar(plan: Plan) -> None:
+    """Draw the published runs that moved the plan's forecast, with their weights."""
+    runs = similar_runs.similar_runs(plan)
+    st.markdown("**Correction from similar runs**")
+    if runs:
+        draw_table(similar_runs.table(runs))
+    st.caption(as_text(similar_runs.sentence(plan, runs)))
 
 
 def _measured(gpu: str, num_gpus: int, layout: str) -> None:

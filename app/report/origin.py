@@ -18,7 +18,7 @@ from app.explain import explained
 from app.explain import words as explain_words
 from app.forecast.machines import accelerator_of
 from app.plan import document as plan_document
-from app.plan.neighbours import nearest
+from app.plan import similar_runs
 from app.report.choice import FIRST, against_sentence
 from app.scenario.link_query import link_query
 from app.scenario.model import model_of
@@ -55,7 +55,7 @@ def assumptions_section(answer: Answer, plan: Plan | None) -> Section:
     return Section("What is assumed and what was left out", tuple(blocks))
 
 
-def accuracy_section(scenario: Scenario, plan: Plan | None) -> Section:
+def accuracy_section(plan: Plan | None) -> Section:
     """The error of such forecasts on published runs, and where it is largest."""
     folds = cross_validation()
     blocks: list[Block] = []
@@ -68,32 +68,14 @@ def accuracy_section(scenario: Scenario, plan: Plan | None) -> Section:
         Bullets(tuple(accuracy_words.fold_coverage_lines(folds))),
     ]
     if plan is not None:
-        blocks += _nearest(scenario, plan)
+        blocks += _similar(plan)
     return Section("How accurate such a forecast is", tuple(blocks))
 
 
-def _nearest(scenario: Scenario, plan: Plan) -> list[Block]:
-    rows = [
-        (
-            f"{n.model} on {fmt.count(n.num_gpus)} x {n.accelerator}, {n.framework}",
-            fmt.count(n.measured),
-            fmt.count(n.forecast),
-            f"{n.error:+.0%}",
-            f"{n.source} ({n.source_date})",
-        )
-        for n in nearest(scenario, plan)
-    ]
-    if not rows:
-        return [Paragraph("No published run is near enough to this plan to be compared with it.")]
-    return [
-        plain(
-            caption="The published runs nearest to this plan, and our forecasts of them",
-            head=("Published run", "Measured, tokens/s per GPU", "Forecast", "Off by", "Source"),
-            rows=rows,
-            numeric=(1, 2, 3),
-            widths=(5, 3, 2, 2, 6),
-        )
-    ]
+def _similar(plan: Plan) -> list[Block]:
+    runs = similar_runs.similar_runs(plan)
+    text = Paragraph(similar_runs.sentence(plan, runs))
+    return [text, similar_runs.table(runs)] if runs else [text]
 
 
 def sources_section(scenario: Scenario, answer: Answer, plan: Plan) -> Section:

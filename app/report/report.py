@@ -69,7 +69,7 @@ def _sections(scenario: Scenario, answer: Answer, plan: Plan | None, address: st
             Section("Answer", (sentence,)),
             *programme_sections(scenario),
             assumptions_section(answer, None),
-            accuracy_section(scenario, None),
+            accuracy_section(None),
             again_section(scenario, address),
         ]
     bill, risk = bill_or_risk(scenario, plan)
@@ -82,7 +82,7 @@ def _sections(scenario: Scenario, answer: Answer, plan: Plan | None, address: st
         pinned_section(scenario, answer),
         why_section(scenario, answer, plan),
         assumptions_section(answer, plan),
-        accuracy_section(scenario, plan),
+        accuracy_section(plan),
         sources_section(scenario, answer, plan),
         again_section(scenario, address),
     ]

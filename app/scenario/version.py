@@ -11,10 +11,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("app", "core", "hardware", "pricing")
-# What no forecast reads: pages, what has changed since a link was made, what fetches prices, and
-# snapshots, whose ids are content hashes.
+# What no forecast reads: pages, what has changed since a link was made, published advice, what
+# fetches prices, and snapshots, whose ids are content hashes.
 UNREAD = (
     "app/web/*", "app/*/page.py", "app/*/*_section.py", "app/scenario/link_changes.csv",
+    "hardware/claims.csv", "hardware/decision_tables.csv", "hardware/guide_cases.csv",
     "pricing/providers/*", "pricing/snapshots/*",
 )  # fmt: skip
 

@@ -77,6 +77,21 @@ class Learned:
         return type(self)(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightedRun:
+    """A published run whose residual moves a forecast."""
+
+    run_id: str
+    weight: float  # of its residual in the shift of the log of the throughput
+    log_ratio: float  # ln(measured / forecast of the model)
+    distance: float  # from the forecast, in units of SCALES
+
+    @property
+    def residual(self) -> float:
+        """The log ratio as it counts: within MOST."""
+        return min(max(self.log_ratio, -MOST), MOST)
+
+
 @one_thread
 def learned(
     of: Traits,
@@ -207,6 +222,26 @@ def _squares(a: Numbers, b: Numbers) -> Numbers:
     a, b = a / scale, b / scale
     products = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2 * a @ b.T
     return np.maximum(products, 0.0)
+
+
+def weighted_runs(
+    said: Learned, of: Traits, runs: MeasuredRuns, row: int
+) -> tuple[WeightedRun, ...]:
+    """Runs that move one forecast, the largest weight first.
+
+    Weights times residuals add up to the shift of the forecast, which has DECIMALS.
+    """
+    weight = np.round(said.weight[row], 12)  # the last bits differ between machines
+    order = np.argsort(-np.abs(weight), kind="stable")[: np.count_nonzero(weight)]
+    at = said.at[row][order]
+    distance = np.sqrt(_squares(of.numbers[[row]], runs.traits.numbers[at])[0])
+    columns = (weight[order], runs.log_ratio[at], np.round(distance, DECIMALS))
+    return tuple(
+        WeightedRun(run_id=run_id, weight=w, log_ratio=r, distance=d)
+        for run_id, w, r, d in zip(
+            runs.run_id[at].tolist(), *(c.tolist() for c in columns), strict=True
+        )
+    )
 
 
 def sentence(said: Learned, runs: MeasuredRuns, row: int) -> str:

@@ -1,25 +1,6 @@
-"""The scenario: everything a user chooses.
+"""The scenario: everything a user chooses, and the only pydantic model of core.
 
-Its field table (core/scenario/fields.py, list_fields.py and risk_fields.py) is the link, the form
-and the help. The stages of a programme (core/programme/stage.py) are one more field, which a link
-writes as flat keys: s2.seq_len=131072.
-
-The only pydantic model of core, because it is the only place where text from outside becomes
-numbers. After `Scenario` nothing is validated again. Names of accelerators, clouds and presets are
-strings here; app/forecast/answer.py checks them against the facts.
-
-A link is flat `key=value` pairs, defaults omitted, `v` first. Keys are promises: add, never
-rename. `from_query` and `to_query` are the only codec.
-
-    fields       the field table of a scenario: what to train, on what, and how
-    list_fields  fields of a scenario for the list of plans of the page Compare
-    quotes       a quote as one short text: who sells it, which GPU, dollars of a GPU-hour,
-                 and what else it says
-    risk_fields  fields of a scenario for failures, spot interruptions and the bill
-    task_size    size of a task: tokens of a data set, optimizer steps, and advice on the
-                 batch
-    types        types of scenario fields: allowed words, bounds, and parsing of numbers and
-                 lists
+Its field table is the link, the form and the help. Keys of a link are promises: add, never rename.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from core.cost.run_cost import RunCost
 from core.cost.uncertain import Uncertain
+from core.evidence.residual import WeightedRun
 from core.machine.offer import Offer
 from core.numeric import as_float
 
@@ -70,6 +71,7 @@ class NearbyRuns:
     explained: float  # share of the variance that published runs explain
     distance: float  # to the nearest of them; 1: the errors of one stack are still mostly alike
     sentence: str  # '' if they were not asked
+    runs: tuple[WeightedRun, ...] = ()  # that moved it, the largest weight first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -534,12 +534,13 @@ def test_a_measurement_that_cannot_be_is_a_sentence(wrong):
     assert link_of(page) == before
 
 
-def test_the_nearest_measured_runs_stand_beside_the_selected_plan():
+def test_the_runs_that_moved_the_selected_plan_stand_beside_it():
     page = opened(**QUICK)
     rows = page.table[0].value
-    assert len(rows) == 3
-    assert any("H100-80GB-SXM" in str(name).replace("\\", "") for name in rows["Published run"])
-    assert any("no blind test" in text for text in texts(page.caption))
+    weights = [abs(float(str(weight).strip("\u2060"))) for weight in rows["Weight"]]
+    assert weights == sorted(weights, reverse=True)
+    assert any("](https://github.com/" in str(source) for source in rows["Source"])
+    assert any("sum of weight times" in text for text in texts(page.caption))
 
 
 REDRAWN = ("first_look.py", "form.py", "ordered_section.py", "price_age_section.py",

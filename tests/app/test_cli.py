@@ -463,6 +463,10 @@ def test_a_mistake_is_one_sentence_and_status_2(refused, asked, arguments, says)
     assert asked == []
 
 
+def test_a_removed_command_names_its_replacement(refused):
+    assert "`runcast plan` of that version" in refused("recompute", "plan.json", "--json")
+
+
 @pytest.mark.parametrize(
     ("option", "value", "says"),
     [
@@ -656,7 +660,8 @@ def test_the_help_names_every_command_in_one_whole_line(run):
     lines = out.split("Commands:\n")[1].splitlines()
     names = [line.split()[0] for line in lines]
     assert not [line for line in lines if not line.endswith(".") or line.endswith("...")]
-    assert set(names) == {*typer.main.get_command(cli.app).commands}
+    commands = typer.main.get_command(cli.app).commands
+    assert set(names) == {name for name, command in commands.items() if not command.hidden}
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert not [n for n in names if f"`{n}`" not in readme]
 

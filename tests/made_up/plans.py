@@ -7,6 +7,7 @@ import numpy as np
 from core.cost.distribution import Cumulants, fitted
 from core.cost.run_cost import TERMS, RunCost
 from core.cost.uncertain import Uncertain, certain
+from core.evidence.residual import WeightedRun
 from core.machine.offer import Offer
 from core.search.plan import (
     Answer,
@@ -120,6 +121,7 @@ def nearby() -> NearbyRuns:
     return NearbyRuns(
         moved_log=0.05, variance_left=0.5, moved_by_runs=0.06, explained=0.4, distance=0.8,
         sentence="Moved +6% by 4 measured runs of torchtitan on B200; the nearest is 0.8 away.",
+        runs=(WeightedRun(run_id="a-run", weight=0.6, log_ratio=0.1, distance=0.8),),
     )  # fmt: skip
 
 

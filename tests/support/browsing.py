@@ -46,7 +46,7 @@ MORE = {
     "Run": "/run",
     "Prices": "/prices",
     "Audit": "/audit",
-    "Guides checked": "/decisions",
+    "Published advice, checked": "/decisions",
     "Accuracy": "/accuracy",
     "Method": "/method",
 }

@@ -35,7 +35,7 @@ GPUS = ("H100-80GB-SXM", "A100-80GB-SXM", "H200-141GB-SXM", "B200-180GB")
 MODELS = ("llama3.1-8b", "llama3.1-70b", "qwen2.5-7b", "mixtral-8x7b")
 PAGES = (
     "Plan", "Compare", "Memory & speed", "Risk & money", "Launch", "Method",
-    "Audit", "Prices", "Calibrate", "Accuracy", "Guides checked",
+    "Audit", "Prices", "Calibrate", "Accuracy", "Published advice, checked",
 )  # fmt: skip
 
 

@@ -24,7 +24,6 @@ from app.buy.trace_file import read_trace
 from app.forecast.calibration_files import parse_kept
 from app.imports.file import Asked, imported
 from app.prices.book_file import csv_cells, yaml_cells
-from app.recompute.file import parse_plan_file
 from app.scenario.file import read_scenario
 from core.errors import RuncastError
 from pricing.fetch.decoding import csv_rows, strict_json
@@ -98,8 +97,6 @@ ATTACKS: dict[str, tuple[Callable[[bytes], object], bytes]] = {
     "price book of 30,000 columns": (_book, b"kind," + b"a," * 30_000 + b"a\n"),
     "price book of anchors": (yaml_cells, b"- &a {x: 1}\n" + b"- *a\n" * 10_000),
     "scenario file, nested": (read_scenario, b"a: " + b"[" * 60_000),
-    "plan file of empty lists": (parse_plan_file, b'{"inputs":[' + b"{}," * 5_000_000 + b"{}]}"),
-    "plan file, nested": (parse_plan_file, NESTED),
     "profile of 47 kB that unpacks to 50 MB": (
         _import, gzip.compress(b'{"traceEvents":[' + b"{}," * 16_000_000 + b"{}]}")
     ),

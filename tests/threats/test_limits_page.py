@@ -17,9 +17,7 @@ INTERNAL = {
     "a figure of a machine, a model or a market": """
         app.accuracy.runs.features.ADAMW_BF16_STATE_BYTES app.accuracy.runs.features.DTYPE_BYTES
         app.accuracy.read_columns.KEPT
-        app.forecast.anchor.ANY_MEMORY_BYTES app.forecast.one_case.ROOMY_BYTES
-        app.guides.memory.LOGITS_BYTES
-        app.guides.times._ETHERNET_GBIT_PER_S app.accuracy.fit_kernels.INPUT_BYTES
+        app.forecast.anchor.ANY_MEMORY_BYTES app.accuracy.fit_kernels.INPUT_BYTES
         app.forecast.machines.ONE_MACHINE_BYTES_PER_S app.forecast.costs.LEAST_OUTAGE_S
         app.explain.words.LEAST_S core.evidence.accuracy.FITS_AT_MOST
         core.evidence.accuracy.TIGHT_AT_MOST
@@ -54,8 +52,8 @@ INTERNAL = {
         app.audit.published.WIDEST app.calibration.words.MOST_HOSTS
         app.forecast.calibration_files.ID_CHARS
         app.document.chart_files.ARROW_BYTES app.document.chart_files.ENDS_DIGITS
-        app.document.chart_files.WORTH_BYTES app.guides.claim_text.FORECAST_DIGITS
-        app.guides.prices.SHOWN app.imports.row.ID_CHARS app.operate.data.SHOWN
+        app.document.chart_files.WORTH_BYTES
+        app.imports.row.ID_CHARS app.operate.data.SHOWN
         app.document.format.MOST_DIGITS app.document.glossary.MOST app.provenance.hints.MOST
         app.document.terminal.WIDEST
         app.options.compare_section.MOST_TERMS app.guides.page.MOST_TERMS app.launch.page.MOST_TERMS

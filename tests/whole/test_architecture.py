@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -112,7 +111,7 @@ def test_there_is_no_utils(project_files):
 
 def test_no_module_outgrows_a_sitting(modules):
     lines = {name: len(source.splitlines()) for name, source in modules.items()}
-    assert not {name: n for name, n in lines.items() if n > 400}
+    assert not {name: n for name, n in lines.items() if n > 600}
 
 
 def test_every_module_says_what_it_is(modules):
@@ -290,28 +289,6 @@ def test_the_readme_names_every_folder_and_no_other(modules):
         "missing": set(),
         "stale": set(),
     }
-
-
-def test_every_folder_lists_its_modules_and_no_other(modules):
-    """In the docstring of its `__init__`, indented, a name and what it is."""
-    wrong = {}
-    for folder in {str(Path(name).parent) for name in modules}:
-        inside = {
-            Path(n).stem for n in modules if str(Path(n).parent) == folder
-        } - {"__init__", "py"}  # fmt: skip
-        source = modules.get(f"{folder}/__init__.py", '""')
-        docstring = ast.get_docstring(ast.parse(source)) or ""
-        listed = set(re.findall(r"^ {0,4}(\w+) {2,}\S", docstring, re.M))
-        if folder.endswith("migrations") or listed == inside:
-            continue
-        wrong[folder] = {"missing": inside - listed, "stale": listed - inside}
-    assert wrong == {}
-
-
-def test_no_folder_holds_more_than_thirty_modules(project_files):
-    """Tests included: what somebody cannot look over is no room."""
-    folders = Counter(p.parent for p in project_files if p.suffix == ".py")
-    assert {str(f.relative_to(ROOT)): n for f, n in folders.items() if n > 30} == {}
 
 
 @pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md"])

@@ -27,7 +27,7 @@ def run(program, *words, folder):
 def test_commands_work_without_any_extra(tmp_path):
     commands = [
         ["plan", *JOB], ["plan", *JOB, "--json"], ["explain", *JOB], ["risk", *JOB], ["buy", *JOB],
-        ["bill", *JOB], ["scale", *JOB], ["where", *JOB], ["offers"], ["models"], ["decide"],
+        ["bill", *JOB], ["scale", *JOB], ["where", *JOB], ["offers"], ["models"], ["advice"],
         ["calibrations", "list"], ["prices", "history"],
     ]  # fmt: skip
     program = (

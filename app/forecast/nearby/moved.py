@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.evidence.measured_runs import MeasuredRuns, Traits
-from core.evidence.residual import Learned, learned, sentence
+from core.evidence.residual import Learned, learned, sentence, weighted_runs
 from core.evidence.traits import traits
 from core.layout.layouts import Layouts
 from core.layout.workload import Workload
@@ -58,6 +58,7 @@ class Moved:
             explained=float(self.said.explained[row]) if is_used else 0.0,
             distance=float(self.said.distance[row]),
             sentence=sentence(self.said, residuals(), row) if is_used else "",
+            runs=weighted_runs(self.said, self.of, residuals(), row) if is_used else (),
         )
 
 

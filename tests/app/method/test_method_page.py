@@ -7,12 +7,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.document import format as fmt
-from app.guides import claims as guides_claims
-from app.guides import fixes as claimed_fixes
-from app.guides import forecasts
 from app.method import tables as method_tables
 from app.method.page import TOPIC
-from hardware.claims import formulas, modelled, not_modelled
+from hardware.claims import claims, formulas, guide_cases, modelled, not_modelled
 from pricing import offers as prices
 
 
@@ -26,16 +23,16 @@ def script():
 def page():
     """The page with every part opened."""
     page = AppTest.from_function(script, default_timeout=60)
-    for n in range(len(method_tables.by_topic(guides_claims.all_checked()))):
+    for n in range(len(method_tables.by_topic(claims()))):
         page.session_state[f"{TOPIC}{n}"] = True
     return page.run()
 
 
 def test_a_part_that_is_closed_is_not_sent():
     closed = AppTest.from_function(script, default_timeout=60).run()
-    arithmetic = guides_claims.all_checked()[0].ours.arithmetic
+    arithmetic = claims()[0].arithmetic
     assert arithmetic not in text(closed)
-    assert len(closed.expander) == len(method_tables.by_topic(guides_claims.all_checked()))
+    assert len(closed.expander) == len(method_tables.by_topic(claims()))
 
 
 def text(page):
@@ -59,18 +56,18 @@ def test_the_page_stands(page):
 
 def test_every_claim_is_shown_with_its_arithmetic_and_reason(page):
     shown = text(page)
-    for c in guides_claims.all_checked():
-        for part in (c.claim.statement, c.ours.arithmetic, c.claim.why, c.claim.formula):
-            assert part in shown, c.claim.id
+    for c in claims():
+        for part in (c.statement, c.arithmetic, c.why, c.formula):
+            assert part in shown, c.id
     table = next(f for f in frames(page) if "Verdict" in f)
-    assert len(table) == len(guides_claims.all_checked())
+    assert len(table) == len(claims())
     assert set(table["Verdict"]) >= {"reproduced", "reproduced as a limit", "refuted", "input"}
 
 
 def test_the_claims_are_grouped_and_each_group_counts_its_verdicts(page):
-    checked = guides_claims.all_checked()
+    checked = claims()
     groups = method_tables.by_topic(checked)
-    assert [c.claim.id for group in groups.values() for c in group] == [c.claim.id for c in checked]
+    assert [c.id for group in groups.values() for c in group] == [c.id for c in checked]
     assert 10 < len(groups) < 25
     labels = [e.label for e in page.expander]
     for title, group in groups.items():
@@ -79,12 +76,12 @@ def test_the_claims_are_grouped_and_each_group_counts_its_verdicts(page):
 
 
 def test_a_statement_is_short_enough_for_its_column():
-    for c in guides_claims.all_checked():
-        assert len(c.claim.statement) <= 85, c.claim.id
+    for c in claims():
+        assert len(c.statement) <= 85, c.id
 
 
 def test_what_is_refuted_has_its_reason_beside_it():
-    checked = guides_claims.all_checked()
+    checked = claims()
     table = method_tables.refuted(checked)
     assert len(table.rows) == sum(c.verdict == "refuted" for c in checked) > 0
     assert all(why.endswith(".") for *_, why in table.rows)
@@ -92,19 +89,16 @@ def test_what_is_refuted_has_its_reason_beside_it():
 
 def test_where_and_when_a_figure_is_printed_is_shown(page):
     shown = text(page)
-    for c in guides_claims.all_checked():
-        source, date = c.claim.source, c.claim.source_date
+    for c in claims():
+        source, date = c.source, c.source_date
         assert (source if source.endswith(date) else f"{source} ({date})") in shown
 
 
-def test_what_makes_70b_fit_is_ranked_on_the_page(page):
+def test_our_forecasts_stand_beside_the_printed_figures(page):
     table = next(f for f in frames(page) if "Our forecast" in f)
-    cases = [plain(x) for x in table["Case"]]
-    fixes = claimed_fixes.fixes()
-    assert cases[-len(fixes) :] == [
-        f"70B on 8 H100, {f'fix {n}' if f.plan else 'no fix'}: {f.change}"
-        for n, f in enumerate(fixes, start=1)
-    ]
+    shown = [tuple(map(plain, row)) for row in table.iloc[:, -3:].values.tolist()]
+    assert shown == [(c.case, c.printed, c.forecast) for c in guide_cases()]
+    assert f"Computed with Runcast {guide_cases()[0].computed_with} on" in text(page)
 
 
 def test_everything_that_is_not_modelled_is_shown_with_its_reason(page):
@@ -130,18 +124,6 @@ def test_every_formula_names_a_module_that_exists_and_a_source(page, project_fil
     for f in formulas():
         assert any(n.endswith("/" + f.module) for n in names), f.module
         assert f.source
-
-
-def test_our_forecast_stands_beside_the_printed_one():
-    found = {f.case: f for f in forecasts.forecasts()}
-    assert found["70B on 8 H100, states on the GPUs"].plan is None
-    assert "GiB" in found["70B on 8 H100, states on the GPUs"].text
-    for case in ("7B QLoRA on one 16 GB card", "13B QLoRA on one 24 GB card"):
-        assert found[case].plan is not None
-    bf16, fp8 = (found[f"70B on 256 H100, {p}, 1T tokens"].plan for p in ("bf16", "fp8"))
-    assert bf16.wall_clock_hours > fp8.wall_clock_hours > 25 * 24
-    offloaded = found["70B on 8 H100, optimizer on the host"].plan
-    assert offloaded.mfu < 0.45
 
 
 def test_the_data_has_an_age(page):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from urllib.parse import parse_qs, parse_qsl
 
-import orjson
 import pytest
 import yaml
 from hypothesis import given
@@ -17,8 +16,6 @@ from app.forecast import resolve
 from app.launch import job as launch_job
 from app.options import two_links
 from app.plan import as_json as plan_json
-from app.recompute.file import parse_plan_file
-from app.recompute.recompute import recomputed
 from app.saved import saved
 from app.scenario import age as scenario_age
 from app.scenario import file as scenario_file
@@ -282,7 +279,6 @@ def test_the_version_never_changes_an_answer():
     for made in ("0.0.1", scenario_age.installed(), "99.0"):
         scenario = plain.model_copy(update={"made": made})
         found = plan_json.plan_json(scenario, forecast_answer.answer(scenario, top=2))
-        assert recomputed(parse_plan_file(orjson.dumps(found))).is_same
         assert found.pop("scenario") == wanted["scenario"] | {"made": made}
         assert found == {n: v for n, v in wanted.items() if n != "scenario"}
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from core.evidence.measured_runs import SCALES, MeasuredRuns, Traits
-from core.evidence.residual import learned, sentence
+from core.evidence.residual import DECIMALS, learned, sentence, weighted_runs
 
 
 def traits(stacks, accelerator="H100", apart=0.0):
@@ -70,3 +70,20 @@ def test_the_sentence_names_what_moved_it():
     four = runs([0.1] * 4, publication="p")
     found = learned(traits(["titan"]), four)
     assert sentence(found, four, 0).startswith("Moved +7% by 4 measured runs of titan on H100;")
+
+
+def test_weights_times_residuals_are_the_shift():
+    several = runs([0.1, -0.2, 0.9, 0.05], publication="p", apart=0.3)
+    target = traits(["titan"])
+    said = learned(target, several)
+    found = weighted_runs(said, target, several, 0)
+    total = sum(run.weight * run.residual for run in found)
+    assert abs(round(total, DECIMALS) - said.shift[0]) < 1e-9
+    assert {run.run_id for run in found} == set(several.run_id)
+    assert max(run.residual for run in found) == 0.4 < max(run.log_ratio for run in found)
+    assert min(run.distance for run in found) == said.distance[0]
+
+
+def test_a_forecast_that_is_not_moved_has_no_runs():
+    target, four = traits(["other"], "TPU", 9.0), runs([0.1] * 4, publication="p")
+    assert weighted_runs(learned(target, four), target, four, 0) == ()

@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from app.guides import words
-from app.guides.cases import timed_if_it_fitted
-from app.guides.claim_text import FORECAST_DIGITS, figure, number
-from app.guides.claims import checked
-from app.guides.decision import Decision, Verdict, link_of, together
-from app.guides.runs import printed
-from app.guides.strategies import WAYS, forecast_of
 from core.evidence.published_claims import Verdict as ClaimVerdict
-from core.evidence.published_claims import verdict
 from core.model.presets import preset
 from core.model.transformer import total_params
 from core.numeric import as_float
 from core.scenario import Scenario
 from hardware.decision_tables import Advice
+from tests.support.guides import words
+from tests.support.guides.cases import timed_if_it_fitted
+from tests.support.guides.claim_text import FORECAST_DIGITS, figure, number
+from tests.support.guides.claims import checked
+from tests.support.guides.decision import Decision, Verdict, link_of, together
+from tests.support.guides.runs import printed
+from tests.support.guides.strategies import WAYS, forecast_of
+from tests.support.guides.sums import verdict
 
 GB = 1e9
 MEANS: Mapping[ClaimVerdict, Verdict] = {

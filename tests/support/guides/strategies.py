@@ -11,7 +11,7 @@ from itertools import product
 from math import prod
 
 from app.document import vocabulary
-from app.forecast.one_case import Fields, Miss, Run, forecast
+from tests.support.guides.one_case import Fields, Miss, Run, forecast
 
 WITHOUT_RESHARD = "FSDP2 without reshard"
 # How much of a run is split up: of equally fast strategies the simplest is recommended.

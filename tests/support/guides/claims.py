@@ -1,10 +1,13 @@
-"""Every published claim with our own figure: applies core/evidence/published_claims.py to facts."""
+"""Every published claim with our own figure: applies sums.py to facts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.guides import (
+from core.evidence.published_claims import Verdict
+from hardware.claims import PublishedClaim
+from hardware.claims import claims as published
+from tests.support.guides import (
     against_ddp,
     fixes,
     inputs,
@@ -14,10 +17,8 @@ from app.guides import (
     times,
     tuning,
 )
-from app.guides.claim_text import Evaluations, Ours, span
-from core.evidence.published_claims import Verdict, verdict
-from hardware.claims import PublishedClaim
-from hardware.claims import claims as published
+from tests.support.guides.claim_text import Evaluations, Ours, span
+from tests.support.guides.sums import verdict
 
 _TOPICS = (
     memory, fixes, tuning, runs, times, against_ddp, prices, inputs

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from app.forecast.one_case import Fields, Run
-from app.guides import cases
-from app.guides.cases import DATA_PARALLEL, H100, listed, range_of, slowdown
-from app.guides.claim_text import FORECAST_DIGITS, Evaluations, Ours, exactly, figure
 from core.evidence import published_claims
 from core.model.presets import preset
 from core.numeric import as_float
 from hardware import facts
 from hardware.efficiency import GENERIC, efficiency
+from tests.support.guides import cases, sums
+from tests.support.guides.cases import DATA_PARALLEL, H100, listed, range_of, slowdown
+from tests.support.guides.claim_text import FORECAST_DIGITS, Evaluations, Ours, exactly, figure
+from tests.support.guides.one_case import Fields, Run
 
 # Recompute: one layout with and without it, on cases that differ in everything else.
 _RECOMPUTED: Mapping[str, Fields] = {
@@ -73,7 +73,7 @@ def _offload_times() -> Ours:
 
 
 def _offload_loss() -> Ours:
-    lost = {case: as_float(published_claims.throughput_lost(x)) for case, x in _cpu().items()}
+    lost = {case: as_float(sums.throughput_lost(x)) for case, x in _cpu().items()}
     return range_of(lost.values(), f"Llama 3.1 70B on 8 H100. {listed(lost, '%')}")
 
 

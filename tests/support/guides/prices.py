@@ -6,11 +6,11 @@ from functools import partial
 
 import numpy as np
 
-from app.guides.cases import H100
-from app.guides.claim_text import Evaluations, Ours, exactly, figure, nothing, span
-from app.guides.runs import printed
 from core.machine.offer import Offer
 from pricing import offers as prices
+from tests.support.guides.cases import H100
+from tests.support.guides.claim_text import Evaluations, Ours, exactly, figure, nothing, span
+from tests.support.guides.runs import printed
 
 H100S = (H100, "H100-80GB-PCIE")  # a market price of "H100" does not say which
 SHOWN = 3  # offers shown in one arithmetic

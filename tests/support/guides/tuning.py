@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from app.forecast.one_case import Fields
-from app.guides.cases import DATA_PARALLEL, range_of, timed_if_it_fitted
-from app.guides.claim_text import (
+from core.evidence.published_claims import ACCOUNTINGS
+from core.memory import activations
+from core.model import adapters
+from core.model.presets import preset
+from core.model.transformer import embedding_params, head_params, total_params
+from core.numeric import as_float
+from tests.support.guides.cases import DATA_PARALLEL, range_of, timed_if_it_fitted
+from tests.support.guides.claim_text import (
     FORECAST_DIGITS,
     Evaluations,
     Ours,
@@ -15,13 +20,8 @@ from app.guides.claim_text import (
     figure,
     number,
 )
-from app.guides.memory import LOGITS_BYTES
-from core.evidence.published_claims import ACCOUNTINGS
-from core.memory import activations
-from core.model import adapters
-from core.model.presets import preset
-from core.model.transformer import embedding_params, head_params, total_params
-from core.numeric import as_float
+from tests.support.guides.memory import LOGITS_BYTES
+from tests.support.guides.one_case import Fields
 
 LORA_RANK = 16.0
 QLORA_TOKENS = 2048.0

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from app.guides import claim_text
-from app.guides.cases import H100
-from app.guides.claim_text import FORECAST_DIGITS, Ours, exactly, figure, number
-from app.guides.runs import GB200, PRECISIONS_8, best_published, printed
-from core.evidence import published_claims
 from core.numeric import as_float
 from core.units import to_si
 from hardware import facts
 from hardware.instances import find_instance
+from tests.support.guides import claim_text, sums
+from tests.support.guides.cases import H100
+from tests.support.guides.claim_text import FORECAST_DIGITS, Ours, exactly, figure, number
+from tests.support.guides.runs import GB200, PRECISIONS_8, best_published, printed
 
 _DAYS, _GPUS = 54.0, 16_384.0  # of Llama 3 405B; source in claims.csv
 
@@ -61,7 +60,7 @@ def _network(provider: str, instance: str, gpus: int = 1) -> Ours:
 def _incidents() -> Ours:
     count = printed("llama3_interruptions").low
     share = printed("llama3_hardware_share").low
-    every = as_float(published_claims.interruptions_per_week(count=count, days=_DAYS, gpus=_GPUS))
+    every = as_float(sums.interruptions_per_week(count=count, days=_DAYS, gpus=_GPUS))
     return Ours(
         low=share * every,
         high=every,

@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
-from app.forecast.one_case import Fields, Miss, Run, forecast
-from app.guides import words
-from app.guides.decision import Alternative, Decision, Verdict, alternatives_of, answered
-from app.guides.strategies import (
+from hardware.decision_tables import Advice
+from tests.support.guides import words
+from tests.support.guides.decision import Alternative, Decision, Verdict, alternatives_of, answered
+from tests.support.guides.one_case import Fields, Miss, Run, forecast
+from tests.support.guides.strategies import (
     LEANEST,
     OFFLOAD_LEVEL,
     OFFLOADED,
@@ -27,7 +28,6 @@ from app.guides.strategies import (
     level,
     strategy,
 )
-from hardware.decision_tables import Advice
 
 ALIKE, CLEARLY = 0.05, 0.25
 

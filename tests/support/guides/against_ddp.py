@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from app.document import format as fmt
-from app.forecast.one_case import Fields, Run
-from app.guides import cases
-from app.guides.cases import DATA_PARALLEL, slowdown, timed
-from app.guides.claim_text import Evaluations, Ours
+from tests.support.guides import cases
+from tests.support.guides.cases import DATA_PARALLEL, slowdown, timed
+from tests.support.guides.claim_text import Evaluations, Ours
+from tests.support.guides.one_case import Fields, Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

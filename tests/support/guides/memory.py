@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from app.guides.cases import H100
-from app.guides.claim_text import Evaluations, Ours, billions, exactly, figure, number
 from core.evidence import published_claims
 from core.memory import activations
 from core.model import transformer
@@ -14,6 +12,9 @@ from core.model.presets import preset
 from core.numeric import as_float
 from hardware import facts
 from hardware.efficiency import GENERIC, efficiency
+from tests.support.guides import sums
+from tests.support.guides.cases import H100
+from tests.support.guides.claim_text import Evaluations, Ours, billions, exactly, figure, number
 
 H200, MI325X = "H200-141GB-SXM", "MI325X"
 # Mixed precision, 2 + 2 + 12 bytes; fp32 throughout, 4 + 4 + 8.
@@ -134,7 +135,7 @@ def _405b_least(accelerator: str, printed: int) -> Ours:
     chip = facts.accelerator(accelerator)
     total = _state_bytes(PARAMS_405B, ADAMW.total_bytes)
     gpus = as_float(
-        published_claims.num_gpus_that_hold(
+        sums.num_gpus_that_hold(
             total_bytes=total, memory_bytes=chip.memory_bytes, gpus_per_node=chip.gpus_per_node
         )
     )
@@ -157,9 +158,7 @@ def _405b_32_memory() -> Ours:
 
 
 def _saved(accounting: published_claims.Accounting, stage: int, shards: float) -> float:
-    return as_float(
-        published_claims.state_saving(accounting=accounting, stage=stage, shards=shards)
-    )
+    return as_float(sums.state_saving(accounting=accounting, stage=stage, shards=shards))
 
 
 def _zero(stage: int) -> Ours:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from app.document import format as fmt
 from app.forecast import answer as forecast_answer
-from app.forecast.one_case import Fields
-from app.guides.cases import H100
-from app.guides.strategies import ON_GPU
 from core.scenario import Scenario
 from core.search.plan import Plan
 from hardware.efficiency import GENERIC
+from tests.support.guides.cases import H100
+from tests.support.guides.one_case import Fields
+from tests.support.guides.strategies import ON_GPU
 
 _BIG: Fields = {"gpu": H100, "cloud": "aws", "seq_len": 8192, "num_tokens": 1e9}
 _70B_ON_8 = {**_BIG, "model": "llama3.1-70b", "num_gpus": 8, "global_batch_size": 64}

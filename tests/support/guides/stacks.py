@@ -10,16 +10,16 @@ from collections import Counter
 from functools import cache
 
 from app.document import format as fmt
-from app.forecast.one_case import Miss, Run, forecast
-from app.guides import words
-from app.guides.decision import Decision, Verdict, alternatives_of, answered
-from app.guides.strategies import ON_GPU, strategy
-from app.guides.strategy import ALIKE
 from core.evidence.uncertainty import p90, quadrature
 from core.numeric import as_float
 from hardware.decision_tables import Advice
 from hardware.efficiency import stack_of
 from hardware.measured import RUNS_CSV, read_runs
+from tests.support.guides import words
+from tests.support.guides.decision import Decision, Verdict, alternatives_of, answered
+from tests.support.guides.one_case import Miss, Run, forecast
+from tests.support.guides.strategies import ON_GPU, strategy
+from tests.support.guides.strategy import ALIKE
 
 
 @cache

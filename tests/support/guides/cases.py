@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 
 from app.document import format as fmt
 from app.document import vocabulary
-from app.forecast.one_case import Fields, Run, forecast
-from app.guides.claim_text import FORECAST_DIGITS, Ours, span
 from core.errors import ScenarioError
+from tests.support.guides.claim_text import FORECAST_DIGITS, Ours, span
+from tests.support.guides.one_case import Fields, Run, forecast
 
 H100 = "H100-80GB-SXM"
 # Data parallelism only: the basis for comparing DDP, ZeRO and FSDP.

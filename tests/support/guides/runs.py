@@ -7,9 +7,6 @@ from functools import cache, partial
 import numpy as np
 
 from app.document import format as fmt
-from app.guides.cases import H100
-from app.guides.claim_text import Evaluations, Ours, billions, exactly, figure, number, span
-from core.evidence import published_claims
 from core.evidence.claimed_speed import implied_utilisation
 from core.layout import pipeline
 from core.model.presets import preset
@@ -20,6 +17,17 @@ from core.units import HOUR_S
 from hardware import facts, measured, names
 from hardware.claims import PublishedClaim
 from hardware.claims import claims as published
+from tests.support.guides import sums
+from tests.support.guides.cases import H100
+from tests.support.guides.claim_text import (
+    Evaluations,
+    Ours,
+    billions,
+    exactly,
+    figure,
+    number,
+    span,
+)
 
 GB200 = "GB200"
 TOKENS_1B, TOKENS_1T = 1e9, 1e12
@@ -38,7 +46,7 @@ def printed(name: str) -> PublishedClaim:
 
 def _bubble(virtual_stages: int) -> Ours:
     implied = as_float(
-        published_claims.microbatches_of_bubble(
+        sums.microbatches_of_bubble(
             pp=8.0, virtual_stages=1.0, bubble_fraction=printed("bubble_8").low
         )
     )
@@ -64,7 +72,7 @@ def _rate(gpus: int, mfu: tuple[float, float], num_params: float) -> Ours:
     peak = facts.accelerator(H100).bf16_flops_per_s
     low, high = (
         as_float(
-            published_claims.tokens_per_s(
+            sums.tokens_per_s(
                 num_gpus=gpus, peak_flops_per_s=peak, mfu=share, flops_per_token=6 * num_params
             )
         )
@@ -80,7 +88,7 @@ def _rate(gpus: int, mfu: tuple[float, float], num_params: float) -> Ours:
 
 def _hours(rate: Ours, num_tokens: float) -> Ours:
     low, high = (
-        as_float(published_claims.run_hours(num_tokens=num_tokens, tokens_per_s=r))
+        as_float(sums.run_hours(num_tokens=num_tokens, tokens_per_s=r))
         for r in (rate.high, rate.low)
     )
     return Ours(
@@ -115,7 +123,7 @@ def _printed_hours(name: str) -> float:
 
 
 def _gpu_hours(gpus: int, days: float) -> Ours:
-    found = as_float(published_claims.run_gpu_hours(num_gpus=gpus, days=days))
+    found = as_float(sums.run_gpu_hours(num_gpus=gpus, days=days))
     return exactly(found, f"{gpus} x {number(days)} x 24 = {number(found, 6)}")
 
 
@@ -160,12 +168,12 @@ def implied(*, accelerator: str, gpu_hours: float, bits: int) -> tuple[float, fl
 
 
 def _days(gpus: int, rate: float) -> float:
-    return as_float(published_claims.run_hours(num_tokens=TOKENS_1T, tokens_per_s=gpus * rate)) / 24
+    return as_float(sums.run_hours(num_tokens=TOKENS_1T, tokens_per_s=gpus * rate)) / 24
 
 
 def _best_days(gpus: int, printed_days: float, accelerator: str, rate: float, run: str) -> Ours:
     """The days at the best published rate, and the rate that the printed days need."""
-    hours = as_float(published_claims.run_gpu_hours(num_gpus=gpus, days=printed_days))
+    hours = as_float(sums.run_gpu_hours(num_gpus=gpus, days=printed_days))
     needed, days = TOKENS_1T / (hours * HOUR_S), _days(gpus, rate)
     shares = [
         f"{span(*implied(accelerator=accelerator, gpu_hours=hours, bits=bits), '%', 3)} of "

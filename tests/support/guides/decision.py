@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal
 
-from app.forecast.one_case import Miss, Run
-from app.guides import words
-from app.guides.strategies import WAYS
 from core.scenario import Scenario
 from hardware.decision_tables import Advice
+from tests.support.guides import words
+from tests.support.guides.one_case import Miss, Run
+from tests.support.guides.strategies import WAYS
 
 Verdict = Literal["agrees", "agrees in part", "disagrees", "no opinion"]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 CHOSEN = ("task", "stack")
 
 
@@ -41,12 +40,6 @@ class Decision:
     run: Run | None = None  # run of the recommendation
     alternatives: tuple[Alternative, ...] = ()
     link: Mapping[str, str] = field(default_factory=dict)  # fields of a scenario; empty: no page
-
-    @property
-    def other_reasons(self) -> tuple[str, ...]:
-        """The reasons that the disagreement does not already give."""
-        given = self.disagreement.casefold()
-        return tuple(r for r in self.reasons if r.rstrip(".").casefold() not in given)
 
 
 def alternatives_of(advice: Advice, found: Mapping[str, Run | Miss]) -> tuple[Alternative, ...]:

@@ -9,13 +9,13 @@ from functools import cache
 
 from app.document import format as fmt
 from app.forecast import answer as forecast_answer
-from app.forecast.one_case import Fields
-from app.guides.cases import H100, range_of
-from app.guides.claim_text import FORECAST_DIGITS, Evaluations, Ours, figure, number
-from app.guides.strategies import ON_GPU
 from core.scenario import Scenario
 from core.search.plan import Plan
 from hardware.efficiency import GENERIC
+from tests.support.guides.cases import H100, range_of
+from tests.support.guides.claim_text import FORECAST_DIGITS, Evaluations, Ours, figure, number
+from tests.support.guides.one_case import Fields
+from tests.support.guides.strategies import ON_GPU
 
 _JOB: Fields = {
     "model": "llama3.1-70b", "seq_len": 8192, "global_batch_size": 64, "num_tokens": 1e9,

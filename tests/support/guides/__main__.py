@@ -1,0 +1,75 @@
+"""Write our answers to published advice into hardware/*.csv, with today's model and prices."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlencode
+
+from app.document import format as fmt
+from app.scenario.layout import layout_text
+from app.scenario.version import version
+from hardware.claims import CLAIMS_CSV, GUIDE_CASES_CSV
+from hardware.decision_tables import DECISIONS_CSV, SEPARATOR, TABLES
+from tests.support.guides import fixes
+from tests.support.guides.claims import Checked, all_checked
+from tests.support.guides.decision import Decision
+from tests.support.guides.decisions import decisions_of
+from tests.support.guides.forecasts import forecasts
+
+Cells = dict[str, str]
+
+
+def advice_cells(d: Decision) -> Cells:
+    """Our answer to one case of published advice."""
+    return {
+        "job": d.job, "recommends": d.recommends, "details": d.details,
+        "reasons": SEPARATOR.join(d.reasons), "verdict": d.verdict,
+        "disagreement": d.disagreement, "link": urlencode(d.link, safe=",/:"),
+        "layout": layout_text(d.run.layout) if d.run else "",
+    }  # fmt: skip
+
+
+def claim_cells(c: Checked) -> Cells:
+    """Our figure for one published claim."""
+    return {
+        "verdict": c.verdict, "printed": c.printed_text, "ours": c.ours_text,
+        "arithmetic": c.ours.arithmetic,
+    }  # fmt: skip
+
+
+def guide_cases() -> list[Cells]:
+    """Our forecasts for cases of the guides, then what makes the first of them fit."""
+    cases = [(f.case, f.printed, f.text) for f in forecasts()]
+    cases += [
+        (
+            f"70B on 8 H100, {f'fix {n}' if f.plan else 'no fix'}: {f.change}",
+            "the fix" if f.change == fixes.OFFLOAD else fmt.MISSING,
+            f.text,
+        )
+        for n, f in enumerate(fixes.fixes(), start=1)
+    ]
+    return [dict(zip(("case", "printed", "forecast"), cells, strict=True)) for cells in cases]
+
+
+def _update(path: Path, key: str, answers: Mapping[str, Cells]) -> None:
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    _write(path, [{**row, **answers[row[key]]} for row in rows])
+
+
+def _write(path: Path, rows: list[Cells]) -> None:
+    made = {"computed_with": version(), "computed": dt.datetime.now(tz=dt.UTC).date().isoformat()}
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [*(n for n in rows[0] if n not in made), *made],
+                                lineterminator="\n")  # fmt: skip
+        writer.writeheader()
+        writer.writerows({**row, **made} for row in rows)
+
+
+if __name__ == "__main__":
+    _update(CLAIMS_CSV, "claim", {c.claim.id: claim_cells(c) for c in all_checked()})
+    _update(DECISIONS_CSV, "id", {d.advice.id: advice_cells(d) for d in decisions_of(TABLES)})
+    _write(GUIDE_CASES_CSV, guide_cases())

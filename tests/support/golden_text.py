@@ -85,6 +85,7 @@ LEFT_OUT = {
     "finish", "markets", "exponential",
 }  # fmt: skip
 CURVES = ("curve", "effects", "searched_again", "points")
+_MADE = re.compile(r"(\bmade=)[^&]+")  # the installed version, in a link
 _JOINER = "\N{WORD JOINER}"
 
 
@@ -118,7 +119,7 @@ def _terminal(query: Mapping[str, str]) -> Iterator[str]:
     for command in COMMANDS:
         yield f"=== runcast {command}"
         lines = printed(command, "--link", link(query)).splitlines()
-        yield from (line.rstrip() for line in lines)
+        yield from (_MADE.sub(r"\1...", line).rstrip() for line in lines)
 
 
 def _json(query: Mapping[str, str]) -> Iterator[str]:

@@ -142,7 +142,7 @@ def _columns(unit: str, shown: pd.DataFrame) -> dict[str, Any]:
         "#": config.NumberColumn(width=50, pinned=True, help="Rank"),
         plans.COST_IN[unit]: config.NumberColumn(
             format=formats[plan_document.EXPECTED_COST] if short else "$%.4g",
-            help="Median cost, without failures",
+            help="Mean, failures and start-up included",
         ),
         plan_document.EXPECTED_TIME: config.NumberColumn(
             format=formats[plan_document.EXPECTED_TIME], help="Mean, failures and start-up included"

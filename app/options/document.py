@@ -104,6 +104,7 @@ def every(scenario: Scenario, answer: Answer) -> pd.DataFrame:
     if not answer.num_plans:
         return pd.DataFrame(columns=[ID, "#", *COST_IN.values(), *SHOWN, LIMITS, FRONTIER, AGAINST])
     mtokens = tokens_of(scenario) / 1e6
+    has_deadline = scenario.deadline_days is not None
     limits = np.asarray(p["meets_deadline"], dtype=bool) & np.asarray(p["meets_budget"], dtype=bool)
     return pd.DataFrame(
         {
@@ -114,7 +115,7 @@ def every(scenario: Scenario, answer: Answer) -> pd.DataFrame:
             MTOKEN: p["paid_usd"] / mtokens,
             GPU_HOUR: p["paid_usd"] / p["gpu_hours"],
             EXPECTED_TIME: p["expected_hours"] * plan_document.DAYS_PER_HOUR,
-            ON_TIME: p["chance_on_time"],
+            ON_TIME: p["chance_on_time"] if has_deadline else math.nan,
             COST: p["usd"],
             TIME: p["hours"] * plan_document.DAYS_PER_HOUR,
             FAILING_TIME: p["expected_hours"] * plan_document.DAYS_PER_HOUR,
@@ -187,7 +188,9 @@ def in_order(frame: pd.DataFrame, order: str) -> pd.DataFrame:
 def listed(frame: pd.DataFrame, unit: str, *, has_limits: bool) -> pd.DataFrame:
     """The first rows as the page shows them: money in one unit, five significant digits."""
     doubted = [AGAINST] if frame[AGAINST].any() else []
-    columns = ["#", COST_IN[unit], *SHOWN, *([LIMITS] if has_limits else []), FRONTIER, *doubted]
+    shown_always = [c for c in SHOWN if c != ON_TIME or frame[c].notna().any()]
+    limits = [LIMITS] if has_limits else []
+    columns = ["#", COST_IN[unit], *shown_always, *limits, FRONTIER, *doubted]
     shown = frame.head(LISTED)[columns].copy()
     for name in shown.select_dtypes("float").columns:
         shown[name] = [float(f"{v:.5g}") if math.isfinite(v) else v for v in shown[name]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from app.document import vocabulary
 from app.document.durations import in_one_unit, of_days
 from app.document.escape import as_text
 from app.document.page import head_help
+from app.forecast import price_book
 from app.options import compare_section, families_section, heatmap_section
 from app.options import document as plans
 from app.options import filters as options_filters
@@ -42,7 +42,7 @@ def _every(query: Query, book_id: str, _scenario: Scenario, _answer: Answer) -> 
 
 def draw(scenario: Scenario, answer: Answer, options: web_form.Options) -> None:
     """Draw the page for a scenario and its answer."""
-    today = dt.datetime.now(tz=dt.UTC).date()
+    today = price_book.today()
     st.markdown(f"**{as_text(plan_words.coverage_sentence(answer))}**")
     st.caption(as_text(plan_words.not_compared_sentence(answer)))
     answer_section.draw_excluded(answer, "options_left_out")
@@ -142,7 +142,7 @@ def _columns(unit: str, shown: pd.DataFrame) -> dict[str, Any]:
         "#": config.NumberColumn(width=50, pinned=True, help="Rank"),
         plans.COST_IN[unit]: config.NumberColumn(
             format=formats[plan_document.EXPECTED_COST] if short else "$%.4g",
-            help="Median cost, without failures",
+            help="Mean, failures and start-up included",
         ),
         plan_document.EXPECTED_TIME: config.NumberColumn(
             format=formats[plan_document.EXPECTED_TIME], help="Mean, failures and start-up included"

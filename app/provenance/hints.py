@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 
 from app.document import format as fmt
+from app.forecast import price_book
 from app.plan import document as plan_document
 from app.provenance.age import age_of, fit_sentence
 from app.provenance.record import number
@@ -46,7 +47,7 @@ def hint(name: str, plan: Plan, today: dt.date | None = None) -> str:
         raise ScenarioError(unknown_sentence("number", name, HINTS))
     if plan.usd is None and name in ("cost", "price"):
         return NO_PRICE
-    day = today or dt.datetime.now(tz=dt.UTC).date()
+    day = today or price_book.today()
     return HINTS[name].format(**_figures(plan, day))[:MOST]
 
 

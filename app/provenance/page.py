@@ -10,7 +10,7 @@ import streamlit as st
 from app.document import page
 from app.document.escape import as_text
 from app.document.vocabulary import KINDS, Kind
-from app.forecast.price_book import book_id
+from app.forecast.price_book import book_id, today
 from app.provenance import document
 from app.provenance.age import age_of, fit_sentence, price_age
 from app.provenance.record import Record, walked
@@ -59,7 +59,7 @@ def _draw_body(scenario: Scenario, plan: Plan) -> None:
     except RuncastError as e:
         st.error(as_text(str(e)))
         return
-    today = dt.datetime.now(tz=dt.UTC).date()
+    day = today()
     every = {r.key: r for r in walked(records)}
     shown = {r.key for r in records}
     ordered = [*(k for k in every if k in shown), *(k for k in every if k not in shown)]
@@ -72,12 +72,12 @@ def _draw_body(scenario: Scenario, plan: Plan) -> None:
         ),
         help="Those that the page shows come first, then what they rest on; type to search",
     )
-    _draw_record(every.get(chosen) or records[0], today)
-    if badge := price_age(plan, today):
+    _draw_record(every.get(chosen) or records[0], day)
+    if badge := price_age(plan, day):
         st.badge(as_text(badge[0]), color=badge[1])
     st.caption(as_text(f"Fractions of rates were fitted on {fit_sentence()}."))
     st.caption(as_text(document.counts_sentence(records)))
-    _draw_downloads(records, today)
+    _draw_downloads(records, day)
 
 
 def _draw_record(record: Record, today: dt.date) -> None:

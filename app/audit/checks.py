@@ -13,6 +13,7 @@ from app.audit.speed import Speed, tflops
 from app.document import format as fmt
 from app.risk.risk import Risk
 from core.evidence.claimed_speed import Slip, slips_of
+from core.numeric import as_float
 from core.units import GIB
 
 UNLIKELY_OOM = 0.05
@@ -188,13 +189,14 @@ def _goodput(s: Speed, risk: Risk | None) -> Check:
     if not risk.finishes or risk.hours is None:
         return Check(status="fail", sentence="With failures as published it does not end.")
     needed = s.claim.rate / risk.goodput
+    with_failures = as_float(risk.plan.cost.failures_only_hours)
     above = s.forecast is not None and needed > s.forecast.p90
     days = "" if s.claim.hours is None else f" in {fmt.days(s.claim.hours)}"
     end = "above our P90" if above else "no more than our P90"
     return Check(
         status="warn" if above else "pass",
         sentence=f"With failures, checkpoints and restarts as published, goodput is "
-        f"{fmt.percent(risk.goodput)} (our forecast: {fmt.days(as_float(risk.plan.cost.failures_only_hours))} instead of "
+        f"{fmt.percent(risk.goodput)} (our forecast: {fmt.days(with_failures)} instead of "
         f"{fmt.days(risk.plan.wall_clock_hours)}). To be done{days} all the same, steps must run "
         f"at {fmt.count(needed)} tokens/s a GPU, {end}.",
         value=risk.goodput,

@@ -5,25 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from app.document.vocabulary import COST_TERMS
 from core.cost.uncertain import Uncertain
 
 # known: energy and carbon; in_price: included in the machines' price; assumed: not given.
 Status = Literal["priced", "known", "assumed", "in_price", "not_priced", "not_known"]
 
-LABELS = {
-    "instances": "Whole instances",
-    "checkpoints": "Writing checkpoints",
-    "failures": "Failures and restarts",
-    "waiting": "Waiting for machines",
-    "preemption": "Interruptions of spot",
-    "startup": "Start-up and minimum billing",
-    "commitment": "Unused commitment",
-    "checkpoint_storage": "Storage of checkpoints",
-    "data_storage": "Storage of data",
-    "egress": "Traffic out of the cloud",
-    "experiments": "Experiments",
-    "electricity": "Electricity",
-    "credits": "Credits",
+LABELS = COST_TERMS | {
+    "instances": COST_TERMS["compute"],
     "total": "Total",
     "machines": "Machines at the plug",
     "building": "Cooling and losses",

@@ -154,8 +154,8 @@ def _draw_spreads(found: Purchases, charts: Specs) -> None:
     _draw_pair(
         charts,
         ("usd", "Cost of the run", f"Cost by way to buy, P10 to P90. {cheapest}",
-         "Bar: P10 to P90; tick: P50; mark: mean. Failures, interruptions, an uncertain speed and an "
-         "uncertain price are included. Dashed: on demand.",
+         "Bar: P10 to P90; tick: P50; mark: mean. Failures, interruptions, an uncertain speed and "
+         "an uncertain price are included. Dashed: on demand.",
          "runcast_ways", lambda: document.spreads(found)),
         ("days", "Time of the run", f"Days by way to buy, P10 to P90. {cheapest}",
          "In the same order, the cheapest first.", "runcast_ways_time",

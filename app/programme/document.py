@@ -164,7 +164,7 @@ def ways_blocks(found: Sequence[Contract]) -> tuple[Block, ...]:
 
 def _doubted(table: Table[Contract]) -> Table[Contract]:
     """The table, without the columns that are empty: objections, and chances without a deadline."""
-    if all(c.total.chance_on_time is None for c in table.rows):
+    if all(math.isnan(c.cost.chance_on_time) for c in table.rows):
         table = table.without("on_time")
     return table if any(c.against for c in table.rows) else table.without("against")
 

@@ -28,18 +28,18 @@ def energy_records(case: Case) -> tuple[Record, ...]:
         return ()
     topic = "Energy and carbon"
     parts = tuple(
-        record(f"{line.name}_kwh", line.label, line.figure.expected, "kWh", topic=topic,
+        record(f"{line.name}_kwh", line.label, line.figure.mean, "kWh", topic=topic,
                note=line.how, inputs=_power() if line.name == "machines" else ())
         for line in energy.lines if line.figure is not None
     )  # fmt: skip
-    total = as_float(energy.total.expected)
+    total = as_float(energy.total.mean)
     kwh = record(
         "energy_kwh", "Energy at the meter, expected", total, "kWh", topic=topic,
         formula=" + ".join(p.key for p in parts), inputs=parts, text=energy_text(total),
     )  # fmt: skip
     if energy.carbon.figure is None:
         return (kwh,)
-    kg = as_float(energy.carbon.figure.expected)
+    kg = as_float(energy.carbon.figure.mean)
     given = case.scenario.grid_g_co2e_per_kwh is not None
     grid = record(
         "grid_g_per_kwh", "Grid: grams of CO2e per kWh", kg / total * 1000, "g/kWh",

@@ -16,7 +16,6 @@ from core.numeric import as_float
 from core.scenario import Scenario
 from core.units import HOUR_S
 
-CAUSES = {"training": "training", "preemption": "interruptions of spot"} | vocabulary.LOST
 CHOICES = {"best": "best", "young": "Young", "daly": "Daly", "given": "as given"}
 INPUTS: tuple[Column[Input], ...] = (
     Column(
@@ -68,7 +67,11 @@ def _usd(x: float) -> str:
 
 def lost(risk: Risk) -> Table[Row]:
     """The causes of the expected time, where the run ends."""
-    parts = {CAUSES[cause]: as_float(h) for cause, h in risk.plan.cost.hour_terms.items() if h > 0}
+    parts = {
+        vocabulary.LOST[cause]: as_float(hours)
+        for cause, hours in risk.plan.cost.hour_terms.items()
+        if hours > 0
+    }
     return plain(
         "What the expected time goes to",
         ("The time goes to", "Expected", "Share"),

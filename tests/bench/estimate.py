@@ -23,12 +23,12 @@ import numpy as np
 from app.accuracy.validate import validate
 from app.buy.purchases import purchases_of
 from app.forecast.answer import answer
+from app.forecast.costs import training_of
 from app.forecast.resolve import resolve_strict
 from app.forecast.training import choices_of, workload_of
-from app.forecast.costs import training_of
 from app.scenario.model import model_of
-from core.evidence.inference import total
 from core.cost.run_cost import RunTerms, run_cost
+from core.evidence.inference import total
 from core.failures import monte_carlo
 from core.layout.layouts import Layouts
 from core.layout.workload import Workload

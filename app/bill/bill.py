@@ -16,6 +16,7 @@ from app.risk.risk import Risk, Spread, risk_of, usd_per_hour
 from app.risk.words import basis_words, shown_value
 from core.errors import ScenarioError
 from core.failures import finish_time
+from core.machine.rented import Terms
 from core.money import bill as lines
 from core.money import other_costs
 from core.money.bill import Figure, Hours
@@ -25,7 +26,7 @@ from core.search.plan import Plan
 from core.units import HOUR_S
 from hardware import power
 from pricing.book.cells import ANY
-from pricing.book.offers import Terms, terms_of
+from pricing.book.offers import terms_of
 from pricing.book.rows import Storage
 
 NO_BOOK = "not priced: a {kind} row of a price book (--price-book) prices it"

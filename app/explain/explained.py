@@ -11,11 +11,10 @@ from app.document import format as fmt
 from app.document import vocabulary
 from app.forecast import machines
 from app.forecast.choice import choice_of
-from app.forecast.machines import Machine
 from app.forecast.named_layout import completed
-from app.forecast.search import best_of, host_memory, job_of
+from app.forecast.search import best_of, job_of
 from app.forecast.stack_limits import as_planned, asked_of, variants_of
-from app.forecast.training import Question, question_of, tokens_of
+from app.forecast.training import question_of, tokens_of
 from app.scenario.layout import layout_text
 from core.errors import ScenarioError
 from core.explain.bottleneck import Faster, faster
@@ -37,6 +36,7 @@ from core.layout.layouts import Choices, Layouts
 from core.scenario import Scenario
 from core.scenario.types import AUTO
 from core.search.best import Job
+from core.search.job import Machine, Question
 from core.search.plan import Answer, Layout, Plan
 from core.search.recommended import MOST_PROBABILITY_OOM
 
@@ -195,7 +195,7 @@ def _place(machine: Machine) -> Place:
         cluster=machine.cluster,
         gpus_per_instance=float(machine.offer.gpu_count),
         usd_per_instance_hour=math.nan if usd is None else usd,
-        host_bytes=host_memory(machine),
+        host_bytes=machine.host_bytes,
         most_gpus=min(machine.largest_num_gpus or math.inf, machine.largest_job),
         startup_hours=machine.supply.startup_hours,
         least_billed_hours=machine.supply.least_billed_hours,

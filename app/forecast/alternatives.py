@@ -14,7 +14,6 @@ import numpy as np
 from app.document import format as fmt
 from app.document import vocabulary
 from app.forecast.choice import choice_of
-from app.forecast.machines import Machine
 from app.forecast.search import job_of, searched
 from app.forecast.stack_limits import asked_of, variants_of
 from app.forecast.standing import set_aside
@@ -22,6 +21,7 @@ from app.scenario.model import model_of
 from core.scenario import Scenario
 from core.scenario.types import AUTO
 from core.search import alternatives as search_alternatives
+from core.search.job import Machine
 from core.search.plan import Answer
 from hardware.efficiency import GENERIC
 from hardware.stack_support import support_of

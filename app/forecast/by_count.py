@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from app.forecast import machines
 from app.forecast.choice import choice_of, jobs_of
 from app.forecast.choosing import launchable
-from app.forecast.machines import Machine
 from app.forecast.plans import plans_of
 from app.forecast.points import points_of, total_at, within_limits
 from app.forecast.rows.row import rows_of
@@ -17,6 +16,7 @@ from app.forecast.training import num_steps_of
 from core.errors import ScenarioError
 from core.money.scaling import counts_around
 from core.scenario import Scenario
+from core.search.job import Machine
 from core.search.plan import Plan
 
 MOST_GPUS = 131_072

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.forecast import calibrations, machines
-from app.forecast.machines import Machine
 from app.forecast.price_book import with_terms
 from app.forecast.stack_limits import as_planned
 from app.forecast.training import efficiency_of, tokens_of, workload_of
@@ -17,6 +16,7 @@ from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.memory.offload import work_on
 from core.scenario import Scenario
+from core.search.job import Machine
 from core.search.plan import Plan
 from core.time.step import Step, step
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from app.forecast.fixed_layout import CUTS, check_degrees, fixed_choices
 from app.forecast.search import best_of
-from app.forecast.training import Question
 from app.scenario.layout import parse_layout
 from core.errors import ScenarioError
 from core.explain.explain import PLACES, Case, columns_of, record_of
@@ -21,6 +20,7 @@ from core.layout.layouts import Choices, broken_rules
 from core.layout.workload import OFFLOAD, Workload
 from core.scenario import Scenario
 from core.search.best import Job
+from core.search.job import Question
 from core.search.plan import Layout
 
 DEGREES = ("tp", "pp", "virtual_stages", "cp", "ep", "micro_batch_size")

@@ -10,16 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.forecast.half_network import is_guessed
-from app.forecast.machines import Machine
 from app.forecast.rows.assumptions import assumptions, on_the_host
 from app.forecast.rows.row import Row, usd_at
-from app.forecast.search import Found
+from app.forecast.search import Found, plan_job
 from app.forecast.training import habits_of
 from core.evidence import uncertainty
 from core.machine.cluster import as_columns
 from core.memory.counters import COUNTERS, counted_bytes
 from core.numeric import as_float
-from core.search.plan import AtHalfNetwork, Interval, Plan
+from core.search.job import Machine
+from core.search.plan import AtHalfNetwork, Interval, Plan, PlanNetwork, PlanSupply
+from core.search.recommended import MOST_PROBABILITY_OOM
 from hardware.measured import measured_accelerators
 
 # What a calibration measures of a device that published runs would also show.
@@ -108,7 +109,7 @@ def _plan_of(
     skew = found.question_of(n).eff.throughput_skew
     low = as_float(uncertainty.p10(row.tokens_per_s, sigma, skew))
     high = as_float(uncertainty.p90(row.tokens_per_s, sigma, skew))
-    usd = None
+    usd, price = None, m.offer.usd_per_hour
     if not math.isnan(row.usd):  # dollars fall as tokens/s rise
         usd = Interval(
             p10=usd_at(row, row.tokens_per_s / high),
@@ -121,6 +122,14 @@ def _plan_of(
     return Plan(
         id=row.id,
         rank=row.rank,
+        job=plan_job(
+            found.variant_of(n),
+            found.question_of(n),
+            m,
+            row.num_gpus,
+            measured_factor=math.exp(-shift),
+            is_sure=bool(best.probability_oom[n] <= MOST_PROBABILITY_OOM),
+        ),
         offer=m.offer,
         num_gpus=row.num_gpus,
         num_nodes=row.num_nodes,
@@ -142,7 +151,7 @@ def _plan_of(
         num_steps=row.num_steps,
         gpu_hours=row.gpu_hours,
         wall_clock_hours=row.run_hours,
-        usd_per_gpu_hour=None if usd is None else row.instances_usd / row.gpu_hours,
+        usd_per_gpu_hour=None if price is None else price / m.offer.gpu_count,
         usd=usd,
         total=total,
         meets_deadline=row.meets_deadline,
@@ -152,8 +161,8 @@ def _plan_of(
         against=row.against,
         no_launch=row.no_launch,
         chosen_correction=row.chosen_correction,
-        network=m.plan_network if row.num_nodes > 1 else None,
-        supply=m.plan_supply,
+        network=_network_of(m) if row.num_nodes > 1 else None,
+        supply=_supply_of(m),
         startup_hours=m.supply.startup_hours,
         least_billed_hours=m.supply.least_billed_hours,
         at_half_network=None
@@ -170,6 +179,34 @@ def _plan_of(
             *on_the_host(m, layout, float(best.host_bytes[n])),
             *habits_of(found.variant_of(n), layout.sharding, ep=layout.ep),
         ),
+    )
+
+
+def _supply_of(m: Machine) -> PlanSupply | None:
+    """How many can be had; None where nobody sells them."""
+    if m.offer.purchase == "owned" or m.offer.usd_per_hour is None:
+        return None
+    most, bound = m.supply.most_gpus, m.supply.bound
+    return PlanSupply(
+        most_gpus=most if math.isfinite(most) else None,
+        is_assumed=bound.assumed,
+        source=bound.ref,
+        source_date=bound.date,
+    )
+
+
+def _network_of(m: Machine) -> PlanNetwork | None:
+    """What joins several of them; None where nothing does."""
+    network = m.network
+    if network.gbit_per_s is None:
+        return None
+    return PlanNetwork(
+        gbit_per_s=network.gbit_per_s,
+        basis=network.basis,
+        is_assumed=not m.network_known,
+        product=network.product,
+        source=network.source.ref,
+        source_date=network.source.date,
     )
 
 

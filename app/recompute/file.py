@@ -23,13 +23,13 @@ from core.machine.accelerator import CUSTOM_ARCHITECTURE, Accelerator
 from core.machine.calibration import Calibrated
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
+from core.machine.rented import Terms
 from core.model.transformer import Transformer
 from core.scenario import Scenario
 from core.search.plan import Layout
 from hardware.efficiency import Stack, stacks
 from hardware.facts import NUMBERS, accelerators
 from hardware.outside.json_text import Bounds, OutsideError, json_value
-from pricing.book.offers import Terms
 
 MAX_BYTES = 32_000_000
 MOST_PLANS = 10_000

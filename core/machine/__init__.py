@@ -7,4 +7,6 @@ cluster      machines of a job as columns: one accelerator type, its node and it
 efficiency   fractions of physical rates that real software reaches: the free parameters
              of the model
 offer        the price of one instance at one place and day
+rented       what a seller rents with a machine: the network between machines, supply and
+             further costs
 """

@@ -13,6 +13,8 @@ fastest        the fastest layout of each job: every layout is timed, or its bou
                another's time
 fitting        which rows of a space fit the memory of a job, and are worth timing
 found          what a search has found for each question, and from it the winners
+job            what a plan is made of: a question, asked of a rented machine at one number
+               of GPUs
 joined_search  searches joined from parts of others: the winner of a job does not depend
                on other jobs
 parts          the candidates of each node shape, as parts of those of its GPU count

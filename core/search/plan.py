@@ -12,6 +12,7 @@ from core.machine.offer import Offer
 from core.money.cost import billed_hours
 from core.money.purchase import TERM_HOURS, whole_terms_usd
 from core.numeric import as_float
+from core.search.job import PlanJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +126,7 @@ class Plan:
 
     id: str  # stable name inside one price snapshot: what `plan=` in a link holds
     rank: int  # 1 is the recommended one
+    job: PlanJob = field(repr=False, compare=False)  # what it is computed from
     offer: Offer
     num_gpus: int
     num_nodes: int
@@ -192,16 +194,20 @@ class Plan:
         return self.billed(self.hours.p50)
 
     @property
+    def usd_per_hour(self) -> float | None:
+        """Dollars per hour of all machines; None: no price."""
+        price = self.offer.usd_per_hour
+        return None if price is None else self.num_nodes * price
+
+    @property
     def term_usd(self) -> float | None:
         """Dollars of the whole terms of a reservation, of which the run is counted its hours; None:
         none is bought, or no price."""
-        term, price = TERM_HOURS.get(self.offer.purchase), self.offer.usd_per_hour
+        term, price = TERM_HOURS.get(self.offer.purchase), self.usd_per_hour
         if term is None or price is None:
             return None
         return as_float(
-            whole_terms_usd(
-                run_hours=self.hours.p50, term_hours=term, usd_per_hour=self.num_nodes * price
-            )
+            whole_terms_usd(run_hours=self.hours.p50, term_hours=term, usd_per_hour=price)
         )
 
     def billed(self, hours: float) -> float:

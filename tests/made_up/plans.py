@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cache
+
 import numpy as np
 
+from app.forecast import machines
+from app.forecast.search import plan_job
+from app.forecast.training import question_of
 from core.machine.offer import Offer
+from core.scenario import Scenario
+from core.search.job import PlanJob
 from core.search.plan import (
     Answer,
     AtHalfNetwork,
@@ -123,10 +131,19 @@ def nearby() -> NearbyRuns:
     )  # fmt: skip
 
 
+@cache
+def job() -> PlanJob:
+    """The default scenario on 64 GPUs of the offer, with no particular stack."""
+    scenario = Scenario(stack="generic")
+    machine = machines.machine(offer(), machines.accelerator_of("H100-80GB-SXM", scenario))
+    return plan_job(scenario, question_of(scenario), machine, 64)
+
+
 def plan(**changes: object) -> Plan:
     given = {
         "id": "aws.p5.48xlarge.64",
         "rank": 1,
+        "job": job(),
         "offer": offer(),
         "num_gpus": 64,
         "num_nodes": 8,
@@ -152,6 +169,9 @@ def plan(**changes: object) -> Plan:
         "assumptions": ("Efficiency is that of published runs.",),
         **changes,
     }
+    if "job" not in changes:
+        machine = replace(job().machine, offer=given["offer"])
+        given["job"] = replace(job(), machine=machine, num_gpus=given["num_gpus"])
     if "total" not in given:  # as if nothing ever failed
         given["total"] = None
         steady = Plan(**given)  # type: ignore[arg-type]

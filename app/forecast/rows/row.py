@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.forecast.machines import Machine
 from app.forecast.search import Found
 from core.money import cost as money_cost
 from core.money import other_costs
 from core.numeric import as_float
+from core.search.job import Machine
 from core.search.plan import ChosenCorrection, Total
 from core.units import HOUR_S
 

@@ -17,7 +17,6 @@ from app.forecast import answer as forecast_answer
 from app.forecast import resolve
 from app.forecast.machines import as_known, unpriced_machines
 from app.forecast.one_case import Miss, Run, forecast
-from app.forecast.search import host_memory
 from app.forecast.training import efficiency_of, workload_of
 from app.guides import claims as guides_claims
 from app.guides import document as guides_document
@@ -161,7 +160,7 @@ def test_every_recommendation_fits_the_memory(found):
         assert need < float(machine.cluster.memory_bytes), name
         on_host = float(host_bytes(work, layouts, eff)[0])
         assert on_host == pytest.approx(d.run.host_bytes), name
-        assert on_host <= (host_memory(machine) or on_host), name
+        assert on_host <= (machine.host_bytes or on_host), name
         checked += 1
     assert checked > 45
 

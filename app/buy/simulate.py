@@ -69,7 +69,7 @@ def spot_run(scenario: Scenario, priced: Priced, on_demand: Plan | None) -> Spot
     if plan is None:
         return None
     given = given_numbers(scenario)
-    job = job_of(scenario, plan, given).job
+    job = job_of(plan, given).job
     # A preemption stops every machine: the job resumes when the last one has started.
     gang_s = gang_start_s(
         num_nodes=float(plan.num_nodes), mean_start_s=known("node_start_s", given).value

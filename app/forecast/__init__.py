@@ -49,6 +49,8 @@ stack_limits        stacks that take a scenario, what each cannot do, and what e
                     the search
 standing            what speaks against recommending a plan, though it is searched and shown
 training            what a scenario trains and which choices it fixes, as core's types
+vary                vary the job of a plan: another scenario, machine, number of GPUs or
+                    layout, by the path of the answer
 with_failures       every ranked plan with failures: closed forms over columns, without
                     simulation or search
 """

@@ -168,6 +168,7 @@ def _plan_of(
         at_half_network=None
         if not is_guessed(row)
         else AtHalfNetwork(
+            step_factor=half_network,
             tokens_per_s=row.tokens_per_s / half_network,
             wall_clock_hours=row.run_hours * half_network,
             usd=None if usd is None else usd_at(row, half_network),

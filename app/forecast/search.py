@@ -199,6 +199,16 @@ def anchor_of(scenario: Scenario) -> Anchor | None:
     return max(found, key=lambda a: a.predicted)
 
 
+def search_job(job: PlanJob) -> Job:
+    """What a layout is searched for in a plan's job."""
+    return Job(
+        cluster=job.cluster,
+        num_gpus=job.num_gpus,
+        host_bytes=job.host_bytes,
+        accelerator=job.machine.accelerator.name,
+    )
+
+
 def job_of(scenario: Scenario, machine: Machine, num_gpus: int) -> Job:
     """A machine at one GPU count, with what the search may place on its hosts."""
     return Job(

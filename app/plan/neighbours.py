@@ -18,9 +18,6 @@ from numpy.typing import NDArray
 from app.accuracy.predict import Predictions, predict
 from app.accuracy.runs.words import PRECISION_NAMES
 from app.document import format as fmt
-from app.forecast import machines
-from app.forecast.stack_limits import as_planned
-from app.scenario.model import model_of
 from core.evidence.neighbours import Configuration, distances, nearest_rows
 from core.layout.precision import PRECISIONS
 from core.model.transformer import active_params, as_columns
@@ -124,11 +121,9 @@ def _table() -> _Table:
     return _Table(runs, forecast, rows, columns, group)
 
 
-def _of_plan(scenario: Scenario, plan: Plan) -> Configuration:
-    scenario = as_planned(scenario, plan)
-    model = model_of(scenario).transformer
-    chip = machines.accelerator_of(plan.offer.accelerator, scenario)
-    layout = plan.layout
+def _of_plan(plan: Plan) -> Configuration:
+    scenario, chip = plan.job.scenario, plan.job.machine.accelerator
+    model, layout = plan.job.work.model, plan.layout
     return Configuration(
         accelerator=chip.name,
         peak=chip.bf16_flops_per_s,
@@ -150,7 +145,7 @@ def _of_plan(scenario: Scenario, plan: Plan) -> Configuration:
 
 def nearest(scenario: Scenario, plan: Plan, top: int = 3) -> tuple[Neighbour, ...]:
     """The published runs most similar to a plan, the nearest first, one run per group."""
-    table, ours = _table(), _of_plan(scenario, plan)
+    table, ours = _table(), _of_plan(plan)
     terms = distances(ours, table.columns)
     dates = table.runs.inputs.source_date[table.rows]
     found = nearest_rows(terms, top=top, group=table.group, newer=dates)

@@ -25,7 +25,7 @@ def failing_records(case: Case, whole: Record) -> tuple[Record, ...]:
     scenario, plan = case.scenario, case.plan
     (shown,) = of_plans(scenario, (plan,))
     given = given_numbers(scenario)
-    asked = job_of(scenario, plan, given)
+    asked = job_of(plan, given)
     least_s = least_interval_s(asked.job, plan)
     if (interval := given.get("interval_s")) is None:
         job = goodput.at_best_interval(asked.job, least_s=least_s)

@@ -109,7 +109,7 @@ def run_usd(plan: Plan, hours: float) -> float | None:
 def risk_of(scenario: Scenario, plan: Plan) -> Risk:
     """The risk of one plan; `inputs` lists every number that the scenario does not give."""
     given = given_numbers(scenario)
-    asked = job_of(scenario, plan, given)
+    asked = job_of(plan, given)
     job, steady_s = asked.job, plan.wall_clock_hours * HOUR_S
     intervals = _intervals(job, plan, given)
     job = replace(job, interval_s=intervals[0].interval_s)

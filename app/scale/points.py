@@ -116,7 +116,7 @@ class Scale:
 
 def scale_of(scenario: Scenario, plan: Plan) -> Scale:
     """The plan's machine at GPU counts around that of the plan."""
-    searched = plans_by_count(scenario, plan)
+    searched = plans_by_count(plan)
     points = _points(scenario, searched.plans)
     scale = Scale(
         plan=plan,
@@ -218,7 +218,7 @@ def _usd(plan: Plan, hours: float) -> float | None:
 def _jobs(scenario: Scenario, plans: tuple[Plan, ...]) -> tuple[Job, Floats]:
     """The plans as a column of jobs, each with its interval and its slowdown by slow nodes."""
     given = given_numbers(scenario)
-    asked = [job_of(scenario, p, given) for p in plans]
+    asked = [job_of(p, given) for p in plans]
     job = Job(**{n: np.array([as_float(getattr(a.job, n)) for a in asked]) for n in JOB})
     least = np.array([least_interval_s(a.job, p) for a, p in zip(asked, plans, strict=True)])
     if "interval_s" in given:

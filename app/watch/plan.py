@@ -101,7 +101,6 @@ def _planned(scenario: Scenario, run: Run) -> Planned:
     each, plan = run.forecast, run.plan
     (failing,) = (None,) if plan is None else of_plans(scenario, [plan])
     lost = 0.0 if failing is None or failing.goodput <= 0 else 1 / failing.goodput - 1
-    price = None if plan is None else plan.usd_per_gpu_hour
     deadline = scenario.deadline_days
     return Planned(
         p10=each.p10 * run.num_gpus,
@@ -110,7 +109,7 @@ def _planned(scenario: Scenario, run: Run) -> Planned:
         tokens=tokens_of(scenario),
         step_tokens=float(scenario.seq_len * scenario.global_batch_size),
         lost_share=lost,
-        usd_per_hour=None if price is None else price * run.num_gpus,
+        usd_per_hour=None if plan is None else plan.usd_per_hour,
         deadline_s=None if deadline is None else deadline * DAY_S,
         memory_bytes=None if plan is None else plan.memory_capacity_bytes,
     )

@@ -105,6 +105,7 @@ class NearbyRuns:
 class AtHalfNetwork:
     """The plan, had its network half the rate."""
 
+    step_factor: float  # on its step
     tokens_per_s: float
     wall_clock_hours: float
     usd: float | None

@@ -121,7 +121,7 @@ def supply(**changes: object) -> PlanSupply:
 
 
 def at_half_network() -> AtHalfNetwork:
-    return AtHalfNetwork(tokens_per_s=90e3, wall_clock_hours=240.0, usd=1000.0)
+    return AtHalfNetwork(step_factor=4.15, tokens_per_s=90e3, wall_clock_hours=240.0, usd=1000.0)
 
 
 def nearby() -> NearbyRuns:

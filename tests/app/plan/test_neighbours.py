@@ -8,12 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.forecast import machines
+from app.forecast.search import plan_job
+from app.forecast.training import question_of
 from app.plan import neighbours as plan_neighbours
 from app.plan.neighbours import nearest
 from core.evidence.neighbours import WEIGHTS, Configuration, distances, doublings, nearest_rows
 from core.machine.offer import Offer
 from core.scenario import Scenario
-from core.search.plan import Interval, Layout, Plan
+from tests.made_up import plans as made_up
 
 ONE = Configuration(
     accelerator="H100-80GB-SXM", peak=989e12, params=8e9, architecture=False, task=False,
@@ -32,27 +35,24 @@ def total(one, many):
     return np.sum(list(distances(one, many).values()), axis=0)
 
 
-def plan_on(accelerator, num_gpus, **layout):
+def plan_on(accelerator, num_gpus, asked=None, **layout):
+    asked = (asked or Scenario()).model_copy(update={"stack": "generic"})
     offer = Offer(
         provider="aws", instance_type="any", accelerator=accelerator, gpu_count=8, region="*",
         purchase="on_demand", usd_per_hour=None, scale_out_gbit_per_s=3200, observed_at="",
         source="made up", quality="",
     )  # fmt: skip
-    given = {
-        "tp": 1, "pp": 1, "virtual_stages": 1, "cp": 1, "ep": 1, "dp_replicate": 1,
-        "dp_shard": num_gpus, "sharding": "fsdp2", "micro_batch_size": 1, "num_microbatches": 8,
-        "recompute": "none", **layout,
-    }  # fmt: skip
-    if "etp" in Layout.__dataclass_fields__:
-        given.setdefault("etp", 1)
-    blank = dict.fromkeys(Plan.__dataclass_fields__, 0.0) | {
-        "id": "made-up", "rank": 1, "offer": offer, "num_gpus": num_gpus, "num_nodes": 1,
-        "layout": Layout(**given), "tokens_per_s": Interval(p10=1, p50=2, p90=3), "usd": None,
-        "assumptions": (),
-    }  # fmt: skip
-    return Plan(**blank)
+    machine = machines.machine(offer, machines.accelerator_of(accelerator, asked))
+    given = {"tp": 1, "dp_shard": num_gpus, "num_microbatches": 8, "recompute": "none", **layout}
+    return made_up.plan(
+        job=plan_job(asked, question_of(asked), machine, num_gpus),
+        offer=offer,
+        num_gpus=num_gpus,
+        layout=made_up.layout(**given),
+    )
 
 
+LORA, QLORA = (Scenario(task=task) for task in ("lora", "qlora"))
 LLAMA_405B = Scenario.parse({"model": "llama3.1-405b", "precision": "fp8", "seq_len": "8192"})
 
 
@@ -98,7 +98,7 @@ def test_rows_that_tell_the_same_come_once_and_the_newest():
 
 def test_a_published_run_is_its_own_nearest_neighbour():
     """Megatron Bridge 25.11: Llama 3.1 405B in fp8 on 128 B200, TP4 PP8 CP2."""
-    plan = plan_on("B200-180GB", 128, tp=4, pp=8, cp=2, dp_shard=2)
+    plan = plan_on("B200-180GB", 128, LLAMA_405B, tp=4, pp=8, cp=2, dp_shard=2)
     first, *others = nearest(LLAMA_405B, replace(plan, stack="megatron-bridge"))
     assert first.run_id.startswith("mbridge-25.11-b200-llama3.1-405b-pretrain-fp8-current-128g")
     assert first.distance == 0
@@ -111,13 +111,12 @@ def test_a_published_run_is_its_own_nearest_neighbour():
 
 
 def test_what_differs_is_said():
-    first = nearest(LLAMA_405B, plan_on("B200-180GB", 1024, tp=4, pp=8, cp=2, dp_shard=16))[0]
+    first = nearest(
+        LLAMA_405B, plan_on("B200-180GB", 1024, LLAMA_405B, tp=4, pp=8, cp=2, dp_shard=16)
+    )[0]
     assert "4x fewer GPUs" in first.differences
-    other = nearest(
-        LLAMA_405B.model_copy(update={"precision": "bf16"}),
-        plan_on("B200-180GB", 128, tp=4, pp=8, cp=2, dp_shard=2),
-        top=50,
-    )
+    asked = LLAMA_405B.model_copy(update={"precision": "bf16"})
+    other = nearest(asked, plan_on("B200-180GB", 128, asked, tp=4, pp=8, cp=2, dp_shard=2), top=50)
     assert any("fp8 instead of bf16" in n.differences for n in other)
     assert any("GB300 instead of B200-180GB" in n.differences for n in other)
 
@@ -140,9 +139,9 @@ def test_what_of_the_layout_moves_the_speed_is_among_the_differences():
 
 
 def test_adapters_are_compared_with_adapters():
-    found = nearest(Scenario(task="lora"), plan_on("H100-80GB-SXM", 8), top=5)
+    found = nearest(LORA, plan_on("H100-80GB-SXM", 8, LORA), top=5)
     assert all("all weights trained" not in n.differences for n in found)
-    assert nearest(Scenario(task="qlora"), plan_on("RTX4090", 1))[0].run_id.count("qlora") == 1
+    assert nearest(QLORA, plan_on("RTX4090", 1, QLORA))[0].run_id.count("qlora") == 1
 
 
 @pytest.mark.parametrize("accelerator", ["H100-80GB-SXM", "A10G", "MI300X", "TPU-v5p"])

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from app.forecast import answer as forecast_answer
 from app.forecast import resolve
-from app.forecast.stack_limits import as_planned
 from app.plan.planned import asked_plan
 from app.risk.risk import risk_of
 from app.scale import charts as scale_charts
@@ -89,8 +88,8 @@ def test_the_plans_own_count_is_the_risk_of_the_plan(usual):
 
 
 def test_another_count_is_the_answer_at_that_count(usual):
-    scenario, plan, found = usual
-    there = as_planned(scenario, plan).model_copy(update={"num_gpus": (128,)})  # with its stack
+    _, plan, found = usual
+    there = plan.job.scenario.model_copy(update={"num_gpus": (128,)})  # with its stack
     same = next(p for p in forecast_answer.answer(there, top=100).plans if p.offer == plan.offer)
     assert found.at(128).plan.wall_clock_hours == pytest.approx(same.wall_clock_hours)
     assert found.at(128).plan.usd.p50 == pytest.approx(same.usd.p50)

@@ -43,11 +43,12 @@ FIELD_GROUPS = (
 )
 # Modules whose results the Python API gives, with the classes that it shows.
 RESULTS = (
-    ("core/search/plan.py", ("Plan", "Interval", "Layout", "Exclusion", "Counts")),
+    ("core/search/plan.py", ("Plan", "Layout", "Exclusion", "Counts")),
     ("core/machine/offer.py", ("Offer",)),
-    ("app/risk/risk.py", ("Risk", "Spread")),
+    ("core/cost/run_cost.py", ("RunCost",)),
+    ("core/cost/uncertain.py", ("Uncertain",)),
+    ("app/risk/risk.py", ("Risk", "CheckpointInterval")),
     ("app/bill/bill.py", ("Bill",)),
-    ("core/money/bill.py", ("Figure", "Hours")),
 )
 SHARED = {"--model", "--config", "--set", "--link", "--scenario"}
 

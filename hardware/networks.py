@@ -7,38 +7,16 @@ the offer is of one machine.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from core.machine.accelerator import Accelerator, Source
 from core.machine.offer import Offer
+from core.machine.rented import Network
 from hardware.cluster_products import Product, product_of
 from hardware.instances import Instance, find_instance
 
-Basis = Literal["offer", "product", "usual", "none", "given"]
 UNKNOWN_KIND = "infiniband"  # its latency is used where a rate is stated and no kind of network
 DIFFERENCE = 0.1  # two statements further apart contradict each other
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Network:
-    """The network between machines of one offer."""
-
-    basis: Basis
-    gpus_per_machine: int
-    gbit_per_s: float | None  # of one whole machine, one direction; None: one machine only
-    fabric: str  # a row of fabrics.csv
-    source: Source
-    product: str = ""  # the documented product
-    is_size_assumed: bool = False  # the price is of one GPU, and no source prints the machine
-    is_private: bool = False  # an own cluster, a quote, or no offer at all
-    apart: str = ""  # a cluster product of the seller, which this price does not buy
-    conflict: str = ""  # a sentence, where the offer contradicts its product
-
-    @property
-    def is_known(self) -> bool:
-        """Whether the user or a source states it of this offer or its product."""
-        return self.basis in ("offer", "product", "given") and not self.source.assumed
 
 
 def network_of(

@@ -19,6 +19,7 @@ from typing import get_args
 from core.errors import FactError, shown
 from core.machine.accelerator import Source
 from core.machine.offer import Offer, Purchase
+from core.machine.rented import Supply
 from hardware.cluster_products import product_of
 from hardware.tables import check_source, rows
 
@@ -53,18 +54,6 @@ class Fact:
             and (not self.purchase or purchase in self.purchase)
             and self.instance_pattern.search(instance_type) is not None
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Supply:
-    """What one offer can be had for."""
-
-    most_gpus: float  # infinite: no bound
-    bound: Source  # of `most_gpus`
-    startup_hours: float  # until training begins
-    startup: Source
-    least_billed_hours: float  # the longer one of minimum billing and minimum term
-    billing: Source
 
 
 def load_supply(path: Path = SUPPLY_CSV) -> tuple[Fact, ...]:

@@ -158,7 +158,7 @@ def _machines(scenario: Scenario, risk: Risk, terms: Mapping[str, Uncertain]) ->
     return [
         Line(
             name=NAMES.get(name, name),
-            figure=None if per_hour is None else terms[name].at_least(certain(0.0)),
+            figure=None if per_hour is None else terms[name],
             status=status,
             how=text,
         )

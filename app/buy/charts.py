@@ -43,7 +43,7 @@ MARKETS: Looks = {
     labels.MARKETS["trace"]: (PALETTE[3], "circle"),
 }
 PART_COLOURS = dict(
-    zip(labels.LOST.values(), (PALETTE[n] for n in (4, 5, 1, 0, 7, 2, 3)), strict=True)
+    zip(labels.LOST.values(), (PALETTE[n] for n in (6, 4, 5, 1, 0, 7, 2, 3)), strict=True)
 )
 
 

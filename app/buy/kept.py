@@ -152,7 +152,7 @@ def curve_of(cost: RunCost) -> Curve:
 
 
 def _attempt_probability(scenario: Scenario, plan: Plan) -> float:
-    job = job_of(scenario, plan, given_numbers(scenario)).job
+    job = job_of(plan, given_numbers(scenario)).job
     return as_float(
         goodput.attempt_probability(with_interval(scenario, job, num_steps=plan.num_steps))
     )

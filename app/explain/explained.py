@@ -9,23 +9,19 @@ import numpy as np
 
 from app.document import format as fmt
 from app.document import vocabulary
-from app.forecast import machines
 from app.forecast.choice import choice_of
-from app.forecast.machines import Machine
 from app.forecast.named_layout import completed
-from app.forecast.search import best_of, host_memory, job_of
-from app.forecast.stack_limits import as_planned, asked_of, variants_of
-from app.forecast.training import Question, question_of, tokens_of
+from app.forecast.search import best_of, plan_job, search_job
+from app.forecast.stack_limits import asked_of, variants_of
+from app.forecast.training import question_of
 from app.scenario.layout import layout_text
 from core.errors import ScenarioError
 from core.explain.bottleneck import Faster, faster
 from core.explain.changes import Changes, changes
 from core.explain.explain import (
-    Case,
     CostDifference,
     Difference,
     Evaluated,
-    Place,
     columns_of,
     cost_difference,
     difference,
@@ -33,38 +29,16 @@ from core.explain.explain import (
 )
 from core.explain.knobs import KNOBS
 from core.explain.obstacles import Obstacle, Shortage, obstacles, shortage
-from core.layout.layouts import Choices, Layouts
+from core.layout.layouts import Layouts
 from core.scenario import Scenario
 from core.scenario.types import AUTO
-from core.search.best import Job
+from core.search.job import Machine, PlanJob
 from core.search.plan import Answer, Layout, Plan
-from core.search.recommended import MOST_PROBABILITY_OOM
 
 LAYOUT_KNOBS = tuple(k for k in KNOBS if k not in ("num_gpus", "accelerator", "offload"))
 MOST_CHANGES = 8
 ALIKE = 1e-3  # relative difference of time and dollars below which two plans are alike
-MOST_PLACES = 8  # larger accelerators to try, the cheapest GPU-hour first
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """The setting in which layouts are compared: one machine, one number of GPUs, one job."""
-
-    scenario: Scenario
-    case: Case
-    machine: Machine
-    choices: Choices
-    num_gpus: int
-
-    def job(self) -> Job:
-        """The job for which layouts are searched, as in the answer's search."""
-        job = job_of(self.scenario, self.machine, self.num_gpus)
-        return replace(job, cluster=self.case.place.cluster)
-
-    @property
-    def question(self) -> Question:
-        """What is trained in this setting, and how."""
-        return Question(work=self.case.work, eff=self.case.eff, choices=self.choices)
+MOST_MACHINES = 8  # with larger accelerators to try, the cheapest GPU-hour first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +48,7 @@ class Figures:
     step_s: float
     parts_s: dict[str, float]
     hours: float
+    gpu_hours: float
     usd: float | None
     memory_bytes: dict[str, float]
     capacity_bytes: float
@@ -114,46 +89,25 @@ class Why:
     faster: Faster
 
 
-def setting_of(scenario: Scenario, plan: Plan) -> Setting:
-    """The machine and the job of a plan. Its layout evaluated in this setting has the plan's own
-    step time: a measurement by the user that moved the plan also moves every compared layout."""
-    scenario = as_planned(scenario, plan)
-    accelerator = machines.accelerator_of(plan.offer.accelerator, scenario)
-    machine = machines.as_known(machines.machine(plan.offer, accelerator), scenario)
-    found = _setting(scenario, machine, plan.num_gpus)
-    computed = evaluate(found.case, columns_of([plan.layout], [plan.num_gpus]))
-    moved = sum(plan.step_s.values()) / float(computed.step_s[0])
-    place = found.case.place
-    if plan.usd is not None:  # including other costs, if the plan counts more than instances
-        hourly = plan.usd.p50 / (plan.billed_hours * plan.num_nodes)
-        place = replace(place, usd_per_instance_hour=hourly)
-    surely = plan.probability_oom <= MOST_PROBABILITY_OOM
-    return replace(found, case=replace(found.case, slowdown=moved, place=place, surely=surely))
-
-
-def settings_of(scenario: Scenario, plan: Plan) -> tuple[Setting, ...]:
-    """The setting of a plan, and, where the scenario leaves the stack open, those of the other
-    stacks that run on its machine, each different question once."""
-    own = setting_of(scenario, plan)
+def jobs_by_stack(scenario: Scenario, plan: Plan) -> tuple[PlanJob, ...]:
+    """The job of a plan, and, where the scenario leaves the stack open, those of the other stacks
+    that run on its machine, each different question once."""
+    own = plan.job
     if scenario.stack != AUTO:
         return (own,)
     variants = variants_of(scenario)
-    others = (variants[n] for n in asked_of(variants, own.machine.accelerator.name))
     found = {own.question: own}
-    for variant in others:
-        if variant.precision == own.scenario.precision:
-            other = _setting(variant, own.machine, plan.num_gpus)
-            case = replace(
-                other.case, slowdown=own.case.slowdown, place=own.case.place, surely=own.case.surely
-            )
-            found.setdefault(other.question, replace(other, case=case))
+    for number in asked_of(variants, own.machine.accelerator.name):
+        if (variant := variants[number]).precision == own.scenario.precision:
+            question = question_of(variant)
+            found.setdefault(question, replace(own, scenario=variant, question=question))
     return tuple(found.values())
 
 
-def setting_without_plan(scenario: Scenario) -> Setting:
-    """The scenario's cheapest machine at its first number of GPUs, used if nothing fits, with the
-    stack that misses its memory by least. Machines with a guessed network come last if several
-    instances are needed."""
+def job_without_plan(scenario: Scenario) -> PlanJob:
+    """The job on the scenario's cheapest machine at its first number of GPUs, used if nothing fits,
+    with the stack that misses its memory by least. Machines with a guessed network come last if
+    several instances are needed."""
     offered = choice_of(scenario).machines
     if not offered or not scenario.num_gpus:
         missing = "the number of GPUs (--num-gpus)" if offered else "GPUs that some offer has"
@@ -161,45 +115,14 @@ def setting_without_plan(scenario: Scenario) -> Setting:
     count = scenario.num_gpus[0]
     machine = min(offered, key=lambda m: _dearness(m, count))
     variants = variants_of(scenario)
-    asked = asked_of(variants, machine.accelerator.name)
-    return min((_setting(variants[n], machine, count) for n in asked), key=_miss)
+    asked = (variants[n] for n in asked_of(variants, machine.accelerator.name))
+    return min((plan_job(v, question_of(v), machine, count) for v in asked), key=_miss)
 
 
-def _miss(setting: Setting) -> float:
-    """Bytes that the nearest miss of a setting needs over those of the device."""
-    closest = best_of(setting.question, [setting.job()]).closest
+def _miss(job: PlanJob) -> float:
+    """Bytes that the nearest miss of a job needs over those of the device."""
+    closest = best_of(job.question, [search_job(job)]).closest
     return math.inf if closest is None else closest.over
-
-
-def _setting(scenario: Scenario, machine: Machine, num_gpus: int) -> Setting:
-    question = question_of(scenario)
-    return Setting(
-        scenario=scenario,
-        case=Case(
-            work=question.work,
-            place=_place(machine),
-            eff=question.eff,
-            memory_sigma=question.memory_sigma,
-            num_tokens=tokens_of(scenario),
-        ),
-        machine=machine,
-        choices=question.choices,
-        num_gpus=num_gpus,
-    )
-
-
-def _place(machine: Machine) -> Place:
-    usd = machine.offer.usd_per_hour
-    return Place(
-        name=machine.accelerator.name,
-        cluster=machine.cluster,
-        gpus_per_instance=float(machine.offer.gpu_count),
-        usd_per_instance_hour=math.nan if usd is None else usd,
-        host_bytes=host_memory(machine),
-        most_gpus=min(machine.largest_num_gpus or math.inf, machine.largest_job),
-        startup_hours=machine.supply.startup_hours,
-        least_billed_hours=machine.supply.least_billed_hours,
-    )
 
 
 def _dearness(machine: Machine, num_gpus: int) -> tuple[bool, float]:
@@ -209,21 +132,21 @@ def _dearness(machine: Machine, num_gpus: int) -> tuple[bool, float]:
     return guessed, math.inf if usd is None else usd / per_instance
 
 
-def larger_places(setting: Setting) -> list[Place]:
+def larger_machines(job: PlanJob) -> list[Machine]:
     """The cheapest offer of the same purchase kind for every accelerator with more memory;
     guessed networks last if the job needs several instances."""
-    needed = float(np.asarray(setting.case.place.cluster.memory_bytes))
-    offered = choice_of(setting.scenario.model_copy(update={"gpu": ()})).machines
+    needed = float(np.asarray(job.cluster.memory_bytes))
+    offered = choice_of(job.scenario.model_copy(update={"gpu": ()})).machines
     best: dict[str, Machine] = {}
-    for m in sorted(offered, key=lambda m: _dearness(m, setting.num_gpus)):
+    for m in sorted(offered, key=lambda m: _dearness(m, job.num_gpus)):
         if m.accelerator.memory_bytes > needed and m.offer.usd_per_hour is not None:
             best.setdefault(m.accelerator.name, m)
-    return [_place(m) for m in list(best.values())[:MOST_PLACES]]
+    return list(best.values())[:MOST_MACHINES]
 
 
-def row_of(setting: Setting, layout: Layout) -> Layouts:
+def row_of(job: PlanJob, layout: Layout) -> Layouts:
     """A layout as columns with one row."""
-    return columns_of([layout], [setting.num_gpus])
+    return columns_of([layout], [job.num_gpus])
 
 
 def figures_of(found: Evaluated) -> Figures:
@@ -233,6 +156,7 @@ def figures_of(found: Evaluated) -> Figures:
         step_s=float(found.step_s[0]),
         parts_s={k: float(v[0]) for k, v in found.parts_s.items() if v[0] > 0},
         hours=float(found.hours[0]),
+        gpu_hours=float(found.gpu_hours[0]),
         usd=usd if math.isfinite(usd) else None,
         memory_bytes={k: float(v[0]) for k, v in found.memory_bytes.items()},
         capacity_bytes=float(found.capacity_bytes[0]),
@@ -243,33 +167,25 @@ def figures_of(found: Evaluated) -> Figures:
 # --- what is asked -------------------------------------------------------------------------------
 
 
-def why(scenario: Scenario, plan: Plan, other: Plan | None) -> Why:
+def why(plan: Plan, other: Plan | None) -> Why:
     """A plan compared with another plan and with neighbouring layouts, and what makes it faster."""
-    setting = setting_of(scenario, plan)
-    near = changes(
-        setting.case,
-        plan.layout,
-        num_gpus=plan.num_gpus,
-        choices=setting.choices,
-        knobs=LAYOUT_KNOBS,
-        most=1,
-    )
+    near = changes(plan.job, plan.layout, knobs=LAYOUT_KNOBS, most=1)
     next_layout = None
     if near.ranked:
-        found = figures_of(evaluate(setting.case, row_of(setting, near.ranked[0].layout)))
-        next_layout = against_layout(setting, plan.layout, near.ranked[0].layout, found)
+        layout = near.ranked[0].layout
+        found = figures_of(evaluate(plan.job, row_of(plan.job, layout)))
+        next_layout = against_layout(plan.job, plan.layout, layout, found)
     return Why(
         runner_up=None if other is None else against_plan(plan, other),
         next_layout=next_layout,
         next_changes=near,
-        faster=faster(setting.case, row_of(setting, plan.layout)),
+        faster=faster_of(plan),
     )
 
 
-def faster_of(scenario: Scenario, plan: Plan) -> Faster:
+def faster_of(plan: Plan) -> Faster:
     """What makes a plan faster."""
-    setting = setting_of(scenario, plan)
-    return faster(setting.case, row_of(setting, plan.layout))
+    return faster(plan.job, row_of(plan.job, plan.layout))
 
 
 def other_of(answer: Answer, plan: Plan) -> Plan | None:
@@ -290,38 +206,40 @@ def _alike(a: Plan, b: Plan) -> bool:
 
 def against_plan(plan: Plan, other: Plan) -> Against:
     """One plan compared with another, from the figures of both."""
-    cost = None
-    if plan.usd is not None and other.usd is not None:
-        cost = cost_difference(
-            first_gpu_hours=plan.gpu_hours,
-            second_gpu_hours=other.gpu_hours,
-            first_usd=plan.usd.p50,
-            second_usd=other.usd.p50,
-        )
     return Against(
         name=other.id,
         label=f"Plan {other.rank}, {vocabulary.machine(other)}",
         step=difference(plan.step_s, other.step_s),
         hours=other.hours.p50 - plan.hours.p50,
-        cost=cost,
+        cost=_more_usd(plan, other),
     )
 
 
-def against_layout(setting: Setting, first: Layout, second: Layout, found: Figures) -> Against:
+def _more_usd(plan: Plan, other: Plan) -> CostDifference | None:
+    first, second = plan.usd_per_gpu_hour, other.usd_per_gpu_hour
+    if plan.usd is None or other.usd is None or first is None or second is None:
+        return None
+    return cost_difference(
+        first_gpu_hours=plan.gpu_hours,
+        second_gpu_hours=other.gpu_hours,
+        first_usd_per_gpu_hour=first,
+        second_usd_per_gpu_hour=second,
+        more_usd=other.usd.p50 - plan.usd.p50,
+    )
+
+
+def against_layout(job: PlanJob, first: Layout, second: Layout, found: Figures) -> Against:
     """One layout compared with another on the same machines."""
-    own = evaluate(setting.case, row_of(setting, first))
-    here = figures_of(own)
-    cost = None
-    if here.usd is not None and found.usd is not None:
-        gpus = float(own.gpu_hours[0]) / max(here.hours, setting.case.place.least_billed_hours)
-        place = setting.case.place
-        paid = (max(x.hours, place.least_billed_hours) for x in (here, found))
-        first_paid, second_paid = paid
+    here = figures_of(evaluate(job, row_of(job, first)))
+    cost, price = None, job.offer.usd_per_hour
+    if here.usd is not None and found.usd is not None and price is not None:
+        rate = price / job.offer.gpu_count
         cost = cost_difference(
-            first_gpu_hours=first_paid * gpus,
-            second_gpu_hours=second_paid * gpus,
-            first_usd=here.usd,
-            second_usd=found.usd,
+            first_gpu_hours=here.gpu_hours,
+            second_gpu_hours=found.gpu_hours,
+            first_usd_per_gpu_hour=rate,
+            second_usd_per_gpu_hour=rate,
+            more_usd=found.usd - here.usd,
         )
     return Against(
         name=layout_text(second),
@@ -332,31 +250,17 @@ def against_layout(setting: Setting, first: Layout, second: Layout, found: Figur
     )
 
 
-def named(setting: Setting, text: str, *, like: Layout, most: int = MOST_CHANGES) -> Named:
-    """The result for a named layout on the machines of `setting`. Parts that the text leaves out
-    are searched. ScenarioError if the text is not a layout."""
-    layout, choices = completed(
-        text,
-        scenario=setting.scenario,
-        case=setting.case,
-        choices=setting.choices,
-        num_gpus=setting.num_gpus,
-        like=like,
-    )
-    row = row_of(setting, layout)
-    broken = obstacles(setting.case.work, row, 0, choices)
+def named(job: PlanJob, text: str, *, like: Layout, most: int = MOST_CHANGES) -> Named:
+    """The result for a named layout of a job. Parts that the text leaves out are searched.
+    ScenarioError if the text is not a layout."""
+    layout, choices = completed(text, job=job, like=like)
+    row = row_of(job, layout)
+    broken = obstacles(job.work, row, 0, choices)
     found, lacks = None, None
     if not broken:
-        evaluated = evaluate(setting.case, row)
+        evaluated = evaluate(job, row)
         found, lacks = figures_of(evaluated), shortage(evaluated, 0)
-    near = changes(
-        setting.case,
-        layout,
-        num_gpus=setting.num_gpus,
-        choices=setting.choices,
-        places=larger_places(setting),
-        most=4 * most,
-    )
+    near = changes(job, layout, machines=larger_machines(job), most=4 * most)
     ranked = near.ranked
     if found is not None and lacks is None:  # it works: only better layouts are worth listing
         ranked = tuple(c for c in ranked if _is_better(c.usd, c.hours, found))

@@ -28,20 +28,18 @@ MINE = "plan_my_layout"
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
-def _why(
-    query: Query, plan_id: str, other_id: str, _scenario: Scenario, _plan: Plan, _other: Plan | None
-) -> Why:
-    return explained.why(_scenario, _plan, _other)
+def _why(query: Query, plan_id: str, other_id: str, _plan: Plan, _other: Plan | None) -> Why:
+    return explained.why(_plan, _other)
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
-def _next(query: Query, plan_id: str, _scenario: Scenario, _plan: Plan) -> str:
-    return words.next_sentence(explained.faster_of(_scenario, _plan))
+def _next(query: Query, plan_id: str, _plan: Plan) -> str:
+    return words.next_sentence(explained.faster_of(_plan))
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
-def _sensitivity(query: Query, plan_id: str, _scenario: Scenario, _plan: Plan) -> Sensitivity:
-    return sensitivity.sensitivity_of(_scenario, _plan)
+def _sensitivity(query: Query, plan_id: str, _plan: Plan) -> Sensitivity:
+    return sensitivity.sensitivity_of(_plan)
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
@@ -54,28 +52,25 @@ def _tornado(
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
-def _named(
-    query: Query, plan_id: str, text: str, _scenario: Scenario, _plan: Plan
-) -> tuple[Named, Against | None]:
+def _named(query: Query, plan_id: str, text: str, _plan: Plan) -> tuple[Named, Against | None]:
     """The result for a named layout and, if it is legal, its differences from the plan's layout."""
-    setting = explained.setting_of(_scenario, _plan)
-    found = explained.named(setting, text, like=_plan.layout)
+    found = explained.named(_plan.job, text, like=_plan.layout)
     if found.figures is None:
         return found, None
-    return found, explained.against_layout(setting, _plan.layout, found.layout, found.figures)
+    return found, explained.against_layout(_plan.job, _plan.layout, found.layout, found.figures)
 
 
 def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
     """Draw the next bottleneck in a sentence; the rest is in a section that the user can open."""
     query, _ = answers.key_of(scenario)
     in_any_order = tuple(item for item in query if item[0] != "rank_by")
-    why = _next(in_any_order, plan.id, scenario, plan)
+    why = _next(in_any_order, plan.id, plan)
     st.markdown(f"**Why this plan**\n\n{as_text(why)}")
-    _draw_rest(query, scenario, answer, plan)
+    _draw_rest(query, answer, plan)
 
 
 @alone
-def _draw_rest(query: Query, scenario: Scenario, answer: Answer, plan: Plan) -> None:
+def _draw_rest(query: Query, answer: Answer, plan: Plan) -> None:
     part = st.expander(
         "Runner-up, bottlenecks, what moves the answer, and why not your layout",
         key=OPEN,
@@ -84,7 +79,7 @@ def _draw_rest(query: Query, scenario: Scenario, answer: Answer, plan: Plan) -> 
     if not part.open:
         return
     runner_up = explained.other_of(answer, plan)
-    found = _why(query, plan.id, runner_up.id if runner_up else "", scenario, plan, runner_up)
+    found = _why(query, plan.id, runner_up.id if runner_up else "", plan, runner_up)
     with part:
         if (other := found.runner_up) is not None:
             st.markdown(f"**Against the {'other' if plan.rank > 1 else 'next'} plan**")
@@ -97,8 +92,8 @@ def _draw_rest(query: Query, scenario: Scenario, answer: Answer, plan: Plan) -> 
         st.markdown("**What would make it faster**")
         page.draw_table(document.bottlenecks(found.faster))
         st.caption("Each line is the step computed again with that resource changed.")
-        _draw_sensitivity(query, plan, _sensitivity(query, plan.id, scenario, plan))
-        draw_mine(query, scenario, plan)
+        _draw_sensitivity(query, plan, _sensitivity(query, plan.id, plan))
+        draw_mine(query, plan)
 
 
 def _draw_sensitivity(query: Query, plan: Plan, found: Sensitivity) -> None:
@@ -124,7 +119,7 @@ def _draw_sensitivity(query: Query, plan: Plan, found: Sensitivity) -> None:
     )
 
 
-def draw_mine(query: Query, scenario: Scenario, plan: Plan, *, key: str = MINE) -> None:
+def draw_mine(query: Query, plan: Plan, *, key: str = MINE) -> None:
     """Draw the box for naming a layout, and the result. `key` of the box: one per page."""
     st.markdown("**Why not my layout?**")
     text = st.text_input(
@@ -136,14 +131,14 @@ def draw_mine(query: Query, scenario: Scenario, plan: Plan, *, key: str = MINE) 
         "micro_batch_size, sharding, recompute, ...",
     )
     if text.strip():
-        draw_named(query, scenario, plan, text)
+        draw_named(query, plan, text)
 
 
-def draw_named(query: Query, scenario: Scenario, plan: Plan, text: str) -> None:
+def draw_named(query: Query, plan: Plan, text: str) -> None:
     """Draw the verdict on one layout: the rules it breaks or the memory it lacks, its time and
     cost, and the changes that help, the cheapest first."""
     try:
-        named, against = _named(query, plan.id, text, scenario, plan)
+        named, against = _named(query, plan.id, text, plan)
     except RuncastError as e:
         st.error(as_text(str(e)))
         return

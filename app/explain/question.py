@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from app.explain import explained
-from app.explain.explained import Against, Named, Setting, Why
+from app.explain.explained import Against, Named, Why
 from app.explain.sensitivity import Again, Sensitivity, searched_again, sensitivity_of
-from app.forecast.search import best_of
+from app.forecast.search import best_of, search_job
 from app.scenario.layout import layout_text
 from core.errors import ScenarioError
 from core.explain.bottleneck import Faster, faster
 from core.explain.explain import record_of
 from core.scenario import Scenario
+from core.search.job import PlanJob
 from core.search.plan import Answer, Layout, Plan
 
 PLAIN = Layout(
@@ -52,12 +53,12 @@ def explanation(
     if plan is None:
         return _without_plan(replace(found, nothing_fits=answer.nothing_fits), texts)
     if texts:
-        return _with_named(found, explained.setting_of(scenario, plan), texts)
+        return _with_named(found, plan.job, texts)
     return replace(
         found,
-        why=explained.why(scenario, plan, explained.other_of(answer, plan)),
-        sensitivity=sensitivity_of(scenario, plan),
-        again=searched_again(scenario, plan),
+        why=explained.why(plan, explained.other_of(answer, plan)),
+        sensitivity=sensitivity_of(plan),
+        again=searched_again(plan),
     )
 
 
@@ -78,36 +79,36 @@ def _plan(scenario: Scenario, answer: Answer, rank: int) -> Plan | None:
 def _without_plan(found: Explanation, texts: Sequence[str]) -> Explanation:
     """The explanation of named layouts, else of the nearest miss, if no plan fits."""
     try:
-        setting = explained.setting_without_plan(found.scenario)
+        job = explained.job_without_plan(found.scenario)
     except ScenarioError:
         if texts:
             raise
         return found
-    if not texts and (missed := _nearest_miss(setting)):
+    if not texts and (missed := _nearest_miss(job)):
         texts = [missed]
-    return _with_named(found, setting, texts) if texts else found
+    return _with_named(found, job, texts) if texts else found
 
 
-def _nearest_miss(setting: Setting) -> str | None:
+def _nearest_miss(job: PlanJob) -> str | None:
     """The text of the layout that exceeds the memory by the least."""
-    closest = best_of(setting.question, [setting.job()]).closest
+    closest = best_of(job.question, [search_job(job)]).closest
     return None if closest is None else layout_text(record_of(closest.layout_row, 0))
 
 
-def _with_named(found: Explanation, setting: Setting, texts: Sequence[str]) -> Explanation:
+def _with_named(found: Explanation, job: PlanJob, texts: Sequence[str]) -> Explanation:
     """The explanation of one or two layouts; a single one is compared with the plan's."""
     own = [found.plan.layout] if found.plan else []
     like = own[0] if own else PLAIN
-    named = tuple(explained.named(setting, text, like=like) for text in texts)
+    named = tuple(explained.named(job, text, like=like) for text in texts)
     layouts = [*own, *(n.layout for n in named)]
     difference, last = None, named[-1]
     if len(layouts) > 1 and last.figures and all(n.figures for n in named):
-        difference = explained.against_layout(setting, layouts[-2], last.layout, last.figures)
+        difference = explained.against_layout(job, layouts[-2], last.layout, last.figures)
     is_legal = named[0].figures is not None
-    row = explained.row_of(setting, named[0].layout)
+    row = explained.row_of(job, named[0].layout)
     return replace(
         found,
         named=named,
         difference=difference,
-        faster=faster(setting.case, row) if is_legal else None,
+        faster=faster(job, row) if is_legal else None,
     )

@@ -5,21 +5,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import log
+from typing import Any
 
 import numpy as np
 
-from app.explain.explained import Setting, row_of, setting_of
-from app.forecast.search import best_of
+from app.explain.explained import row_of
+from app.forecast.plans import circumstances_of
+from app.forecast.vary import vary
 from core.evidence import uncertainty
-from core.evidence.uncertainty import Circumstances
-from core.explain.explain import evaluate, record_of
 from core.explain.sensitivity import CHANGE, JOB, MACHINE, Effect, Unknown, sensitivities, unknowns
-from core.money import cost as money_cost
-from core.scenario import Scenario
 from core.search.plan import Layout, Plan
-from core.units import HOUR_S
 from hardware.efficiency import GENERIC, efficiency, read_entries, stacks
-from hardware.measured import measured_accelerators
 
 # Inputs on which the best layout depends, so that searching again is worthwhile.
 SEARCHED_AGAIN = (
@@ -55,14 +52,13 @@ class Sensitivity:
     sigma: float  # width of the interval: standard deviation of the log
 
 
-def sensitivity_of(scenario: Scenario, plan: Plan) -> Sensitivity:
+def sensitivity_of(plan: Plan) -> Sensitivity:
     """The effect of each input 10% lower and higher, and the causes of the plan's interval."""
-    setting = setting_of(scenario, plan)
-    causes = _unknowns(setting, plan)
+    causes = _unknowns(plan)
     return Sensitivity(
         change=CHANGE,
         effects=sensitivities(
-            setting.case, row_of(setting, plan.layout), bounds=_bounds(setting.scenario.stack)
+            plan.job, row_of(plan.job, plan.layout), bounds=_bounds(plan.job.scenario.stack)
         ),
         unknowns=causes,
         sigma=float(np.sqrt(sum(u.sigma**2 for u in causes))),
@@ -76,53 +72,39 @@ def _bounds(stack: str) -> dict[str, tuple[float, float]]:
     return {e.quantity: (e.low, e.high) for e in read_entries() if e.stack in families}
 
 
-def _unknowns(setting: Setting, plan: Plan) -> tuple[Unknown, ...]:
+def _unknowns(plan: Plan) -> tuple[Unknown, ...]:
     """The unknowns that make up the plan's interval. Measured runs like the plan, and what the user
     measured, narrow those that they share with it."""
-    scenario, work, machine = setting.scenario, setting.case.work, setting.machine
-    eff = efficiency(scenario.stack)
-    known = Circumstances(
-        unknown_stack=float(scenario.stack == GENERIC),
-        experts=float(np.any(np.asarray(work.model.num_experts) > 0)),
-        adapters=float(bool(work.adapters)),
-        unmeasured=float(machine.accelerator.matmul_flops_per_s is None),
-        unseen_accelerator=float(machine.accelerator.name not in measured_accelerators()),
-        doublings=float(uncertainty.doublings(plan.num_gpus)),
-        network_guessed=float(plan.num_nodes > 1 and not machine.network_known),
+    job, stack = plan.job, plan.job.scenario.stack
+    known = replace(
+        circumstances_of(job.machine, num_gpus=plan.num_gpus, crosses=plan.num_nodes > 1),
+        unknown_stack=float(stack == GENERIC),
+        experts=float(np.any(np.asarray(job.work.model.num_experts) > 0)),
+        adapters=float(bool(job.work.adapters)),
     )
-    parts_s, half = _timed(setting, plan)
-    guessed = bool(known.network_guessed)
-    known = uncertainty.of_step(known, parts_s=parts_s, at_half_network=half if guessed else 0.0)
+    half = plan.at_half_network
+    known = uncertainty.of_step(
+        known, parts_s=plan.step_s, at_half_network=0.0 if half is None else log(half.step_factor)
+    )
     left = 1.0 if plan.nearby is None else plan.nearby.variance_left
-    return unknowns(eff, known, variance_left=left)
+    return unknowns(efficiency(stack), known, variance_left=left)
 
 
-def _timed(setting: Setting, plan: Plan) -> tuple[dict[str, float], float]:
-    """The parts of the plan's step, and the log of the step at half its network over the step."""
-    case, lay = setting.case, row_of(setting, plan.layout)
-    network = np.asarray(case.place.cluster.scale_out_bytes_per_s)
-    half = replace(case.place.cluster, scale_out_bytes_per_s=network / 2)
-    now, then = evaluate(case, lay), evaluate(case, lay, cluster=half)
-    parts_s = {name: float(v[0]) for name, v in now.parts_s.items()}
-    return parts_s, float(np.log(then.step_s[0] / now.step_s[0]))
-
-
-def searched_again(scenario: Scenario, plan: Plan) -> tuple[Again, ...]:
+def searched_again(plan: Plan) -> tuple[Again, ...]:
     """The effect of inputs 10% lower and higher, with the best layout searched again.
 
     Lengths are rounded to multiples of 128, batches to multiples of the data-parallel ranks.
     """
-    setting = setting_of(scenario, plan)
     found = []
     for name, kind in SEARCHED_AGAIN:
         if name == "scale_out_bytes_per_s" and plan.num_nodes == 1:
             continue
-        owner: object = setting.case.work if kind == JOB else setting.case.place.cluster
+        owner: object = plan.job.work if kind == JOB else plan.job.cluster
         value = float(np.asarray(getattr(owner, name)))
         for factor in (1 - CHANGE, 1 + CHANGE):
             to = _whole(name, value, factor, plan.layout)
             if to is not None:
-                found.append(_again(setting, plan, name, kind, value, to))
+                found.append(_again(plan, name, kind, value, to))
     return tuple(found)
 
 
@@ -140,30 +122,21 @@ def _whole(name: str, value: float, factor: float, layout: Layout) -> float | No
     return turns * unit if turns >= 1 else None
 
 
-def _again(
-    setting: Setting, plan: Plan, name: str, kind: str, value: float, to: float
-) -> Again:  # fmt: skip
-    work, cluster = setting.case.work, setting.case.place.cluster
+def _again(plan: Plan, name: str, kind: str, value: float, to: float) -> Again:
+    job, machine = plan.job, plan.job.machine
     if kind == JOB:
-        work = replace(work, **{name: to})  # type: ignore[arg-type]
+        other = vary(job, scenario=job.scenario.model_copy(update={name: round(to)}))
     else:
-        cluster = replace(cluster, **{name: to})  # type: ignore[arg-type]
-    job = replace(setting.job(), cluster=cluster)
-    case = setting.case
-    best = best_of(replace(setting.question, work=work), [job])
-    if not len(best.job):
+        change: dict[str, Any] = {name: to}
+        other = vary(job, machine=replace(machine, cluster=replace(machine.cluster, **change)))
+    if other is None:
         return Again(name=name, value=value, to=to, time=None, layout=None, changed=True)
-    layout = record_of(best.layouts, 0)
-    steps = money_cost.num_steps(
-        num_tokens=case.num_tokens, seq_len=work.seq_len, global_batch_size=work.global_batch_size
-    )
-    hours = float(np.asarray(steps)) * float(best.step.step_s[0]) * case.slowdown / HOUR_S
-    same = replace(layout, num_microbatches=plan.layout.num_microbatches) == plan.layout
+    layout = other.layout
     return Again(
         name=name,
         value=value,
         to=to,
-        time=hours / plan.wall_clock_hours - 1,
+        time=other.wall_clock_hours / plan.wall_clock_hours - 1,
         layout=layout,
-        changed=not same,
+        changed=replace(layout, num_microbatches=plan.layout.num_microbatches) != plan.layout,
     )

@@ -14,14 +14,15 @@ import numpy as np
 from app.document import format as fmt
 from app.document import vocabulary
 from app.forecast.choice import choice_of
-from app.forecast.machines import Machine
 from app.forecast.search import job_of, searched
 from app.forecast.stack_limits import asked_of, variants_of
 from app.forecast.standing import set_aside
+from app.forecast.vary import vary
 from app.scenario.model import model_of
 from core.scenario import Scenario
 from core.scenario.types import AUTO
 from core.search import alternatives as search_alternatives
+from core.search.job import Machine
 from core.search.plan import Answer
 from hardware.efficiency import GENERIC
 from hardware.stack_support import support_of
@@ -133,14 +134,10 @@ def spread_experts(scenario: Scenario, answer: Answer) -> float | None:
     supports = [support_of(name) for name in asked_stacks]
     if any(s is None or "ep" in s.degrees for s in supports):
         return None
-    machine = _machine_of(scenario, {n: getattr(plan.offer, n) for n in SAME_OFFER})
-    if machine is None:
+    other = vary(plan.job, scenario=scenario.model_copy(update={"stack": GENERIC}))
+    if other is None:
         return None
-    asked = scenario.model_copy(update={"stack": GENERIC})
-    best = searched(asked, [job_of(asked, machine, plan.num_gpus)]).best
-    if not len(best.job):
-        return None
-    faster = float(np.max(best.step.tokens_per_s)) / plan.tokens_per_s.p50
+    faster = other.tokens_per_s.p50 / plan.tokens_per_s.p50
     return faster if faster >= WORTH_SAYING else None
 
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from app.forecast import calibrations, machines
 from app.forecast.fixed_layout import fixed_choices
 from app.forecast.nearby.moved import moved_by_runs
-from app.forecast.training import Question
 from app.scenario.layout import parse_layout
 from core.errors import ScenarioError
 from core.evidence import uncertainty
@@ -22,6 +21,7 @@ from core.model.transformer import forward_flops_per_token
 from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.best import Best, Job
+from core.search.job import Question
 from core.time.step import step
 
 ANY_MEMORY_BYTES = 1e18  # the measured run did fit

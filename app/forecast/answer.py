@@ -14,7 +14,6 @@ from app.forecast import excluded, nearest_fit, price_book, stack_limits, standi
 from app.forecast.choice import choice_of, jobs_of
 from app.forecast.choosing import launchable
 from app.forecast.excluded import LEAST_MFU, LONGEST_DAYS
-from app.forecast.machines import Machine
 from app.forecast.plans import plans_of
 from app.forecast.points import priced, within_limits
 from app.forecast.rows.row import Row, rows_of
@@ -28,6 +27,7 @@ from core.numeric import as_float
 from core.scenario import Scenario
 from core.search import ranking, recommended
 from core.search.best import Best, Ints, Job
+from core.search.job import Machine
 from core.search.plan import Answer, Gate, Recommendation
 from core.units import HOUR_S
 

@@ -9,12 +9,13 @@ from typing import Any
 
 from app.forecast import calibration_files
 from app.forecast.calibration_origin import AnyResult, Origin, origin_of
-from app.forecast.machines import Machine, accelerator_of
+from app.forecast.machines import accelerator_of
 from app.scenario.fields import fields_of
 from core.errors import ScenarioError
 from core.machine.accelerator import Accelerator
 from core.machine.calibration import Calibrated, applied
 from core.scenario import Scenario
+from core.search.job import Machine
 from hardware.efficiency import GENERIC, efficiency
 from runners.calibration.fit import Constant, Fitted, fitted
 from runners.calibration.result import CalibResult

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.forecast import calibrations, machines
-from app.forecast.machines import Machine
 from app.forecast.price_book import with_terms
-from app.forecast.stack_limits import as_planned
 from app.forecast.training import efficiency_of, tokens_of, workload_of
 from app.scenario.model import NamedModel, model_of
 from core.explain.explain import columns_of
@@ -17,6 +15,7 @@ from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.memory.offload import work_on
 from core.scenario import Scenario
+from core.search.job import Machine
 from core.search.plan import Plan
 from core.time.step import Step, step
 
@@ -53,7 +52,7 @@ class Case:
 
 def case_of(scenario: Scenario, plan: Plan) -> Case:
     """The case of one plan; it reproduces the step time that the search found."""
-    scenario = as_planned(scenario, plan)
+    scenario = plan.job.scenario
     model = model_of(scenario)
     accelerator = machines.accelerator_of(plan.offer.accelerator, scenario)
     one = machines.machine(plan.offer, accelerator)

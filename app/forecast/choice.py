@@ -9,13 +9,14 @@ import numpy as np
 
 from app.forecast import calibrations, machines, price_book, stack_limits
 from app.forecast.excluded import LONGEST_DAYS, Key, reason_at
-from app.forecast.machines import CUSTOM, Machine
+from app.forecast.machines import CUSTOM
 from app.forecast.search import host_bytes, job_of
 from core.layout.precision import Precision, precision
 from core.machine.accelerator import offers_precision
 from core.scenario import Scenario
 from core.search import ranking
 from core.search.best import Job
+from core.search.job import Machine
 from core.units import DAY_S
 from pricing.book.offers import is_quote
 

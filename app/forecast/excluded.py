@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from app.forecast.machines import Machine
 from core.machine.offer import Offer
 from core.search.best import Best
+from core.search.job import Machine
 from core.search.plan import Exclusion
 
 LONGEST_DAYS = 365.0  # longer runs are counted but not shown, unless requested

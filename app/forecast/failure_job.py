@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from app.forecast.failure_inputs import Input, given_numbers, known
 from app.forecast.failure_times import host_link_bytes_per_s, time_inputs, times_of
-from app.forecast.stack_limits import as_planned
 from core.failures import failures, goodput
 from core.failures.goodput import Job
 from core.numeric import Numeric, as_float
@@ -37,9 +36,9 @@ class Asked:
     slowdown: float  # factor on step time, caused by slow nodes
 
 
-def job_of(scenario: Scenario, plan: Plan, given: Mapping[str, float]) -> Asked:
+def job_of(plan: Plan, given: Mapping[str, float]) -> Asked:
     """The job of one plan; every number that was not given is listed among the inputs."""
-    scenario = as_planned(scenario, plan)
+    scenario = plan.job.scenario
     inputs = {n: known(n, given, plan.offer.accelerator) for n in USED}
     rented = float(plan.num_nodes * plan.offer.gpu_count)
     times = times_of(

@@ -10,10 +10,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from app.forecast.machines import Machine, cluster_at
+from app.forecast.machines import cluster_at
 from app.forecast.search import Found
 from core.machine.cluster import as_columns
 from core.memory.offload import work_on
+from core.search.job import Machine
 from core.time.step import step
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -13,17 +13,19 @@ from core.errors import ScenarioError
 from core.machine.accelerator import Accelerator, Source
 from core.machine.cluster import Cluster, cluster_of
 from core.machine.offer import Offer
+from core.machine.rented import Network, Supply
+from core.memory.offload import USABLE_SHARE
 from core.numeric import Numeric
 from core.scenario import Scenario
-from core.search.plan import PlanNetwork, PlanSupply
-from core.units import to_si
+from core.search.job import Machine
+from core.units import GIB, to_si
 from hardware import facts
-from hardware.instances import find_instance, instances
-from hardware.networks import Network, network_of
+from hardware.instances import Instance, find_instance, instances
+from hardware.networks import network_of
 from hardware.slices import is_sliced, slice_chips
-from hardware.supply import MINUTES, Supply, supply_of
+from hardware.supply import MINUTES, supply_of
 from pricing import offers as prices
-from pricing.book.offers import NO_TERMS, Terms, is_booked, is_on_no_list, is_quote
+from pricing.book.offers import is_booked, is_on_no_list, is_quote
 
 CUSTOM = "custom"
 ONE_MACHINE_BYTES_PER_S = 1e9  # network rate of a job that uses one machine only
@@ -36,65 +38,6 @@ CUSTOM_FIGURES = (
     "custom_scale_up_gb_per_s",
     "custom_scale_out_gbit_per_s",
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """One offer and the machine it rents."""
-
-    offer: Offer
-    accelerator: Accelerator
-    cluster: Cluster
-    network: Network
-    supply: Supply
-    unit_gpus: int  # that the offer prices; `offer` is of a whole machine once it is rented
-    largest_num_gpus: int | None = None  # size of a fixed cluster
-    terms: Terms = NO_TERMS  # costs besides the machine, and discounts
-    calibration: str = ""  # id of the calibration its rates come from
-    calibrated_with: str = ""  # the stack that it was measured with; '' if nobody said
-    measured: frozenset[str] = frozenset()  # measured constants of core.machine.calibration
-
-    @property
-    def network_known(self) -> bool:
-        """Whether the network between machines is stated, documented, given or measured."""
-        return self.network.is_known or "scale_out" in self.measured
-
-    @property
-    def largest_job(self) -> float:
-        """GPUs of the largest job that something joins: where no network is known, one machine, or
-        what the scale-up link joins of machines that are not a cloud's."""
-        if self.network.basis != "none":
-            return math.inf
-        joined = int(np.asarray(self.cluster.scale_up_domain)) if self.network.is_private else 1
-        return max(self.network.gpus_per_machine, joined)
-
-    @property
-    def plan_supply(self) -> PlanSupply | None:
-        """How many can be had; None where nobody sells them."""
-        if self.offer.purchase == "owned" or self.offer.usd_per_hour is None:
-            return None
-        most, bound = self.supply.most_gpus, self.supply.bound
-        return PlanSupply(
-            most_gpus=most if math.isfinite(most) else None,
-            is_assumed=bound.assumed,
-            source=bound.ref,
-            source_date=bound.date,
-        )
-
-    @property
-    def plan_network(self) -> PlanNetwork | None:
-        """What joins several of them; None where nothing does."""
-        found = self.network
-        if found.gbit_per_s is None:
-            return None
-        return PlanNetwork(
-            gbit_per_s=found.gbit_per_s,
-            basis=found.basis,
-            is_assumed=not self.network_known,
-            product=found.product,
-            source=found.source.ref,
-            source_date=found.source.date,
-        )
 
 
 def accelerator_of(name: str, scenario: Scenario) -> Accelerator:
@@ -152,7 +95,16 @@ def machine(offer: Offer, accelerator: Accelerator) -> Machine:
         network=network,
         supply=_supply(offer, network, is_private=is_private),
         unit_gpus=offer.gpu_count,
+        unit_usd_per_hour=offer.usd_per_hour,
+        host_bytes=_host_bytes(known),
     )
+
+
+def _host_bytes(known: Instance | None) -> float:
+    """Bytes of host memory per GPU that a search may use; 0 if no source states them."""
+    if known is None or not known.host_ram_gib:
+        return 0.0
+    return USABLE_SHARE * known.host_ram_gib * GIB / known.gpu_count
 
 
 def _supply(offer: Offer, network: Network, *, is_private: bool) -> Supply:
@@ -164,14 +116,12 @@ def _supply(offer: Offer, network: Network, *, is_private: bool) -> Supply:
 def rented(m: Machine, num_gpus: int) -> Machine:
     """The machine with the offer that this many GPUs rent: of a price of one GPU, the whole machine
     or the part of one that they fill."""
-    unit, size = m.offer.gpu_count, min(num_gpus, m.network.gpus_per_machine)
-    if size <= unit:
+    unit, usd = m.unit_gpus, m.unit_usd_per_hour
+    size = max(min(num_gpus, m.network.gpus_per_machine), unit)
+    if size == m.offer.gpu_count:
         return m
-    usd = m.offer.usd_per_hour
-    whole = replace(
-        m.offer, gpu_count=size, usd_per_hour=None if usd is None else usd * size / unit
-    )
-    return replace(m, offer=whole)
+    usd = None if usd is None else usd * size / unit
+    return replace(m, offer=replace(m.offer, gpu_count=size, usd_per_hour=usd))
 
 
 def chips_of_slice(m: Machine, num_gpus: int) -> int | None:

@@ -13,14 +13,14 @@ import numpy as np
 
 from app.forecast.fixed_layout import CUTS, check_degrees, fixed_choices
 from app.forecast.search import best_of
-from app.forecast.training import Question
 from app.scenario.layout import parse_layout
 from core.errors import ScenarioError
-from core.explain.explain import PLACES, Case, columns_of, record_of
+from core.explain.explain import PLACES, columns_of, record_of
 from core.layout.layouts import Choices, broken_rules
 from core.layout.workload import OFFLOAD, Workload
 from core.scenario import Scenario
 from core.search.best import Job
+from core.search.job import PlanJob
 from core.search.plan import Layout
 
 DEGREES = ("tp", "pp", "virtual_stages", "cp", "ep", "micro_batch_size")
@@ -29,22 +29,20 @@ FALLBACK_SHARDINGS = ("zero1", "fsdp2", "ddp")
 OPTIONS = {"--num-gpus": "the number of GPUs here", "--global-batch-size": "the global batch here"}
 
 
-def completed(
-    text: str, *, scenario: Scenario, case: Case, choices: Choices, num_gpus: int, like: Layout
-) -> tuple[Layout, Choices]:
+def completed(text: str, *, job: PlanJob, like: Layout) -> tuple[Layout, Choices]:
     """The complete layout of a text, and the choices against which its rules are checked. Raises
     ScenarioError if the text is no layout, or its degrees contradict one another or the job."""
-    given = parse_layout(text)
+    given, num_gpus = parse_layout(text), job.num_gpus
     if {"dp", "dp_replicate", "dp_shard"} & {*given}:  # otherwise the rules report what is wrong
-        _check_degrees(given, scenario, num_gpus)
-    found = [f for one in _cuts(given, num_gpus) if (f := _found(one, case, choices, num_gpus))]
+        _check_degrees(given, job.scenario, num_gpus)
+    found = [f for cut in _cuts(given, num_gpus) if (f := _found(cut, job))]
     found.sort(key=lambda f: f[0])
     if found:
         layout, pinned = found[0][1:]
     else:
-        pinned = _pinned(given, choices)
-        layout = _least_broken(given, case, pinned, num_gpus, like)
-    return _as_given(given, layout, num_gpus, scenario.global_batch_size), pinned
+        pinned = _pinned(given, job.question.choices)
+        layout = _least_broken(given, job, pinned, like)
+    return _as_given(given, layout, num_gpus, job.scenario.global_batch_size), pinned
 
 
 def _cuts(given: Mapping[str, Any], num_gpus: int) -> list[dict[str, Any]]:
@@ -72,14 +70,14 @@ def _cuts(given: Mapping[str, Any], num_gpus: int) -> list[dict[str, Any]]:
 
 
 def _found(
-    given: Mapping[str, Any], case: Case, choices: Choices, num_gpus: int
+    given: Mapping[str, Any], job: PlanJob
 ) -> tuple[tuple[bool, float], Layout, Choices] | None:
     """The fastest layout that has the given keys and fits, else the nearest miss, with its rank;
     None if no legal layout has them."""
-    pinned = _pinned(given, choices)
-    job = Job(cluster=case.place.cluster, num_gpus=num_gpus)
-    work = replace(case.work, **_places(given, case.work))
-    best = best_of(Question(work=work, eff=case.eff, choices=pinned), [job])
+    pinned = _pinned(given, job.question.choices)
+    work = replace(job.work, **_places(given, job.work))
+    question = replace(job.question, work=work, choices=pinned)
+    best = best_of(question, [Job(cluster=job.cluster, num_gpus=job.num_gpus)])
     if len(best.job):
         score, layout = (False, float(best.step.step_s[0])), record_of(best.layouts, 0)
     elif best.closest is not None:
@@ -88,12 +86,12 @@ def _found(
     else:
         return None
     if "num_microbatches" in given and "micro_batch_size" not in given:
-        batch = int(np.asarray(case.work.global_batch_size))
+        batch = int(np.asarray(job.work.global_batch_size))
         ranks = layout.dp_replicate * layout.dp_shard
         size, left = divmod(batch, ranks * given["num_microbatches"])
         if size and not left:
             same = {n: getattr(layout, n) for n in CUTS}
-            return _found({**given, **same, "micro_batch_size": size}, case, choices, num_gpus)
+            return _found({**given, **same, "micro_batch_size": size}, job)
     return score, layout, pinned
 
 
@@ -131,9 +129,7 @@ def _place_names(given: Mapping[str, Any], work: Workload) -> dict[str, Any]:
     return {n: PLACES[round(float(np.asarray(v)))] for n, v in _places(given, work).items()}
 
 
-def _least_broken(
-    given: Mapping[str, Any], case: Case, pinned: Choices, num_gpus: int, like: Layout
-) -> Layout:
+def _least_broken(given: Mapping[str, Any], job: PlanJob, pinned: Choices, like: Layout) -> Layout:
     """Of completions taken from `like`, or without the degree, the one that breaks the fewest
     rules."""
 
@@ -154,7 +150,7 @@ def _least_broken(
         one: dict[str, Any] = dict(zip(DEGREES, degrees, strict=True))
         if one["pp"] == 1 and "virtual_stages" not in given:
             one["virtual_stages"] = 1
-        ranks = num_gpus / (one["tp"] * one["pp"] * one["cp"])
+        ranks = job.num_gpus / (one["tp"] * one["pp"] * one["cp"])
         etp = given.get("etp", one["tp"] if one["ep"] == 1 and like.etp > 1 else 1)
         rows.append(
             replace(
@@ -167,19 +163,19 @@ def _least_broken(
                 recompute=given.get("recompute", like.recompute),
                 schedule=pinned.schedule,
                 context_parallel=pinned.context_method,
-                **_place_names(given, case.work),
+                **_place_names(given, job.work),
                 num_microbatches=int(
-                    max(np.asarray(case.work.global_batch_size) / ranks, 1)
+                    max(np.asarray(job.work.global_batch_size) / ranks, 1)
                     // one["micro_batch_size"]
                 ),
             )
         )
-    layouts = columns_of(rows, [num_gpus] * len(rows))
+    layouts = columns_of(rows, [job.num_gpus] * len(rows))
     broken = broken_rules(
         layouts,
-        model=case.work.model,
-        seq_len=int(np.asarray(case.work.seq_len)),
-        global_batch_size=int(np.asarray(case.work.global_batch_size)),
+        model=job.work.model,
+        seq_len=int(np.asarray(job.work.seq_len)),
+        global_batch_size=int(np.asarray(job.work.global_batch_size)),
         choices=pinned,
     )
     return rows[int(np.argmin(np.sum(list(broken.values()), axis=0)))]

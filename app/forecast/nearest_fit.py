@@ -11,7 +11,6 @@ import numpy as np
 
 from app.document.vocabulary import memory_part
 from app.forecast.search import Found, best_of
-from app.forecast.training import Question
 from app.scenario.layout import layout_text
 from core.explain.explain import record_of
 from core.layout.degrees import divisors
@@ -19,6 +18,7 @@ from core.layout.layouts import RULES, Choices
 from core.machine.cluster import cluster_of
 from core.scenario import Scenario
 from core.search.best import Best, Job
+from core.search.job import Question
 from core.search.plan import Layout
 from core.units import GIB
 from hardware import facts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,10 +11,9 @@ from numpy.typing import NDArray
 
 from app.forecast.costs import Costs
 from app.forecast.half_network import is_guessed
-from app.forecast.machines import Machine
 from app.forecast.rows.assumptions import assumptions, on_the_host
 from app.forecast.rows.row import Row
-from app.forecast.search import Found
+from app.forecast.search import Found, plan_job
 from app.forecast.training import habits_of
 from core.cost.distribution import uncertain_speed
 from core.cost.run_cost import failure_free_usd
@@ -21,7 +21,9 @@ from core.evidence import uncertainty
 from core.machine.cluster import as_columns
 from core.memory.counters import COUNTERS, counted_bytes
 from core.numeric import as_float
-from core.search.plan import AtHalfNetwork, Plan
+from core.search.job import Machine
+from core.search.plan import AtHalfNetwork, Plan, PlanNetwork, PlanSupply
+from core.search.recommended import MOST_PROBABILITY_OOM
 from hardware.measured import measured_accelerators
 
 # What a calibration measures of a device that published runs would also show.
@@ -117,6 +119,14 @@ def _plan_of(
     return Plan(
         id=row.id,
         rank=row.rank,
+        job=plan_job(
+            found.variant_of(n),
+            found.question_of(n),
+            m,
+            row.num_gpus,
+            measured_factor=math.exp(-shift),
+            is_sure=bool(best.probability_oom[n] <= MOST_PROBABILITY_OOM),
+        ),
         offer=m.offer,
         num_gpus=row.num_gpus,
         num_nodes=row.num_nodes,
@@ -148,13 +158,14 @@ def _plan_of(
         against=row.against,
         no_launch=row.no_launch,
         chosen_correction=row.chosen_correction,
-        network=m.plan_network if row.num_nodes > 1 else None,
-        supply=m.plan_supply,
+        network=_network_of(m) if row.num_nodes > 1 else None,
+        supply=_supply_of(m),
         startup_hours=m.supply.startup_hours,
         least_billed_hours=m.supply.least_billed_hours,
         at_half_network=None
         if not is_guessed(row)
         else AtHalfNetwork(
+            step_factor=half_network,
             tokens_per_s=row.tokens_per_s / half_network,
             wall_clock_hours=row.run_hours * half_network,
             usd=as_float(failure_free_usd(start + row.run_hours * half_network, run))
@@ -174,6 +185,32 @@ def _plan_of(
 def _usd_per_gpu_hour(m: Machine) -> float | None:
     usd = m.offer.usd_per_hour
     return None if usd is None else usd / m.offer.gpu_count
+def _supply_of(m: Machine) -> PlanSupply | None:
+    """How many can be had; None where nobody sells them."""
+    if m.offer.purchase == "owned" or m.offer.usd_per_hour is None:
+        return None
+    most, bound = m.supply.most_gpus, m.supply.bound
+    return PlanSupply(
+        most_gpus=most if math.isfinite(most) else None,
+        is_assumed=bound.assumed,
+        source=bound.ref,
+        source_date=bound.date,
+    )
+
+
+def _network_of(m: Machine) -> PlanNetwork | None:
+    """What joins several of them; None where nothing does."""
+    network = m.network
+    if network.gbit_per_s is None:
+        return None
+    return PlanNetwork(
+        gbit_per_s=network.gbit_per_s,
+        basis=network.basis,
+        is_assumed=not m.network_known,
+        product=network.product,
+        source=network.source.ref,
+        source_date=network.source.date,
+    )
 
 
 def circumstances_of(m: Machine, *, num_gpus: int, crosses: bool) -> uncertainty.Circumstances:

@@ -9,16 +9,18 @@ from dataclasses import replace
 from functools import cache, lru_cache
 
 from app.forecast.failure_times import checkpoint_size_bytes
-from app.forecast.machines import Machine, machine, priced_machines
+from app.forecast.machines import machine, priced_machines
 from core.errors import ScenarioError, shown
 from core.machine.offer import Offer
+from core.machine.rented import Terms
 from core.scenario import Scenario
 from core.scenario.quotes import quote_of
+from core.search.job import Machine
 from hardware import facts
 from pricing import offers as prices
 from pricing.book.cells import ANY
 from pricing.book.files import book_names, has_book, load_book
-from pricing.book.offers import OWN, BookedOffers, Terms, booked, place, terms_of
+from pricing.book.offers import OWN, BookedOffers, booked, place, terms_of
 from pricing.book.quotes import Quoted, quoted
 from pricing.book.rows import Commitment, Owned, PriceBook, Rate
 

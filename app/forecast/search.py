@@ -7,29 +7,27 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.forecast import anchor, calibrations, stack_limits
+from app.forecast import anchor, calibrations, machines, stack_limits
 from app.forecast.anchor import Anchor
-from app.forecast.machines import Machine, cluster_at
 from app.forecast.nearby.moved import Moved, Rows, moved_by_runs, scaled
 from app.forecast.nearby.of_stacks import best_of_stacks
 from app.forecast.search_memory import SearchMemory
-from app.forecast.training import Question, question_of, searches_offload
+from app.forecast.training import question_of, searches_offload, tokens_of
 from core.errors import ScenarioError
 from core.explain.explain import records_of
 from core.layout.workload import Workload
 from core.machine.efficiency import Efficiency
-from core.memory.offload import USABLE_SHARE
 from core.scenario import Scenario
 from core.search.asked import Asked, Together
 from core.search.best import Best, Job
+from core.search.job import Machine, PlanJob, Question
 from core.search.plan import Layout
 from core.search.search import best_layouts, best_of_each
-from core.units import GIB
-from hardware.instances import find_instance
 from hardware.outside import interrupt
 
 Stop = Callable[[], bool]
@@ -201,25 +199,43 @@ def anchor_of(scenario: Scenario) -> Anchor | None:
     return max(found, key=lambda a: a.predicted)
 
 
+def search_job(job: PlanJob) -> Job:
+    """What a layout is searched for in a plan's job."""
+    return Job(
+        cluster=job.cluster,
+        num_gpus=job.num_gpus,
+        host_bytes=job.host_bytes,
+        accelerator=job.machine.accelerator.name,
+    )
+
+
 def job_of(scenario: Scenario, machine: Machine, num_gpus: int) -> Job:
     """A machine at one GPU count, with what the search may place on its hosts."""
     return Job(
-        cluster=cluster_at(machine, num_gpus),
+        cluster=machines.cluster_at(machine, num_gpus),
         num_gpus=num_gpus,
         host_bytes=host_bytes(scenario, machine),
         accelerator=machine.accelerator.name,
     )
 
 
+def plan_job(
+    scenario: Scenario, question: Question, machine: Machine, num_gpus: int, **terms: Any
+) -> PlanJob:
+    """A question on a machine at one number of GPUs, with what it rents there. `terms` are further
+    fields of the job."""
+    return PlanJob(
+        scenario=scenario,
+        question=question,
+        machine=machines.rented(machine, num_gpus),
+        cluster=machines.cluster_at(machine, num_gpus),
+        num_gpus=num_gpus,
+        num_tokens=tokens_of(scenario),
+        host_bytes=host_bytes(scenario, machine),
+        **terms,
+    )
+
+
 def host_bytes(scenario: Scenario, machine: Machine) -> float:
     """Bytes of host memory per GPU that the search of a scenario may use."""
-    return host_memory(machine) if searches_offload(scenario) else math.inf
-
-
-def host_memory(m: Machine) -> float:
-    """Bytes of host memory per GPU that a search may use; 0 if no source states the host's
-    memory."""
-    known = find_instance(m.offer.provider, m.offer.instance_type)
-    if known is None or not known.host_ram_gib:
-        return 0.0
-    return USABLE_SHARE * known.host_ram_gib * GIB / known.gpu_count
+    return machine.host_bytes if searches_offload(scenario) else math.inf

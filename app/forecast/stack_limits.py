@@ -20,7 +20,7 @@ from core.layout.precision import precision
 from core.machine.accelerator import Accelerator, offers_precision
 from core.scenario import Scenario, task_size
 from core.scenario.types import AUTO
-from core.search.plan import Layout, Plan
+from core.search.plan import Layout
 from hardware import facts
 from hardware.efficiency import GENERIC, stacks
 from hardware.habits import options
@@ -171,18 +171,6 @@ def _file_of(
         apart.append(("ddp", "dp"))
     recomputes = tuple(dict.fromkeys(r for _, r in taken))
     return LaunchFile(shardings=found, recomputes=recomputes, apart=tuple(apart))
-
-
-def as_planned(scenario: Scenario, plan: Plan) -> Scenario:
-    """The scenario with the automatic choices that a plan made: what the plan is computed from."""
-    precision = plan.precision or scenario.precision
-    graphs = scenario.cuda_graphs if plan.cuda_graphs is None else plan.cuda_graphs
-    fixed: dict[str, Any] = {
-        "stack": plan.stack, "precision": precision, "allow_fp8": False, "cuda_graphs": graphs
-    }  # fmt: skip
-    if all(getattr(scenario, name) == value for name, value in fixed.items()):
-        return scenario
-    return scenario.model_copy(update=fixed)
 
 
 def variants_of(scenario: Scenario) -> tuple[Scenario, ...]:

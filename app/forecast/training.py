@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import nan
 
 import numpy as np
@@ -28,6 +28,7 @@ from core.model import adapters
 from core.money import cost as money_cost
 from core.numeric import as_float
 from core.scenario import Scenario, task_size
+from core.search.job import Question
 from core.time.software import decimal_year, is_since
 from hardware.efficiency import GENERIC, Stack, efficiency, stacks
 from hardware.habits import options
@@ -46,20 +47,6 @@ from hardware.stack_support import support_of
 PARTIAL = 0.5  # of core.layout.workload.Workload.cuda_graphs: parts of a step are graphs
 SEARCH = "search"  # value of a scenario's offload that lets the search decide
 HELD = {2.0: "16 bits", 4.0: "fp32", 6.0: "16 bits and an fp32 sum"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What is trained, with what software and how: all that a search depends on except its jobs."""
-
-    work: Workload
-    eff: Efficiency
-    choices: Choices
-
-    @property
-    def memory_sigma(self) -> float:
-        """The error of the memory forecast: standard deviation of its log."""
-        return as_float(self.eff.memory_sigma)
 
 
 def question_of(scenario: Scenario) -> Question:

@@ -10,10 +10,7 @@ from app.document import format as fmt
 from app.document.vocabulary import machine, stated_region
 from app.forecast.choosing.launchable import recipe_habits
 from app.forecast.failure_times import checkpoint_size_bytes
-from app.forecast.machines import accelerator_of
 from app.forecast.resolve import current_prices
-from app.forecast.stack_limits import as_planned
-from app.forecast.training import workload_of
 from app.risk.risk import risk_of
 from app.scenario.age import stamped
 from app.scenario.model import model_of
@@ -25,6 +22,7 @@ from hardware.instances import find_instance
 from runners.recipes.job import Header, RecipeJob
 
 NAME_CHARS = 40
+FIXED_BY_PLAN = ("stack", "precision", "allow_fp8", "cuda_graphs")  # in the link of a file
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 # Machines whose network has its own NCCL plugin; cloud.google.com/compute/docs/gpus/gpudirect.
 _PLUGINS = {"a3-highgpu-8g": "tcpx", "a3-megagpu-8g": "tcpxo"}
@@ -32,19 +30,17 @@ _PLUGINS = {"a3-highgpu-8g": "tcpx", "a3-megagpu-8g": "tcpxo"}
 
 def job_of(scenario: Scenario, plan: Plan, *, name: str | None = None) -> RecipeJob:
     """The job of one plan of a resolved scenario; without a name it is named after the model."""
-    scenario = as_planned(scenario, plan)
+    asked, scenario = scenario, plan.job.scenario
     model = model_of(scenario)
-    offer = plan.offer
-    chip = accelerator_of(offer.accelerator, scenario)
+    offer, chip = plan.offer, plan.job.machine.accelerator
     known = find_instance(offer.provider, offer.instance_type)
     fabric = (known.fabric if known else None) or ""
-    work = workload_of(scenario, model)
-    risk = risk_of(scenario, plan)
+    risk = risk_of(asked, plan)
     p90 = as_float(plan.cost.hours.p90)
     limit = p90 if math.isfinite(p90) else None
     return RecipeJob(
         name=default_name(model.label, plan) if name is None else name,
-        header=header_of(scenario, plan),
+        header=header_of(asked, plan),
         model_id=model.id,
         model_label=model.label,
         model=model.transformer,
@@ -60,7 +56,7 @@ def job_of(scenario: Scenario, plan: Plan, *, name: str | None = None) -> Recipe
         task=scenario.task,
         lora_rank=scenario.lora_rank,
         lora_targets=scenario.lora_targets,
-        compiled=bool(work.compiled),
+        compiled=bool(plan.job.work.compiled),
         accelerator=offer.accelerator,
         provider=offer.provider,
         instance_type=offer.instance_type,
@@ -69,7 +65,7 @@ def job_of(scenario: Scenario, plan: Plan, *, name: str | None = None) -> Recipe
         fabric=fabric,
         memory_bytes_per_gpu=math.fsum(plan.memory_bytes.values()),
         usable_bytes_per_gpu=plan.memory_capacity_bytes,
-        nccl_fabrics=nccl_fabrics(scenario, plan, fabric),
+        nccl_fabrics=nccl_fabrics(plan, fabric),
         limit_hours=limit,
         vendor=chip.vendor,
         device_name=chip.device_name or "",
@@ -102,29 +98,30 @@ def default_name(label: str, plan: Plan) -> str:
     return f"{stem.strip('-') or 'job'}{tail}"
 
 
-def nccl_fabrics(scenario: Scenario, plan: Plan, fabric: str) -> tuple[str, ...]:
+def nccl_fabrics(plan: Plan, fabric: str) -> tuple[str, ...]:
     """The fabric between nodes, as named in hardware/nccl_env.csv; empty if no source has it."""
     found = [_PLUGINS.get(plan.offer.instance_type, fabric)]
-    if scenario.network_reduction and fabric == "infiniband":
+    if plan.job.scenario.network_reduction and fabric == "infiniband":
         found = ["infiniband_sharp"]
-    found.append(accelerator_of(plan.offer.accelerator, scenario).rack or "")
+    found.append(plan.job.machine.accelerator.rack or "")
     return tuple(f for f in found if f)
 
 
 def header_of(scenario: Scenario, plan: Plan) -> Header:
     """The header of every file."""
     fields = {"plan": plan.id, "prices": scenario.prices or current_prices()}
-    query = stamped(scenario.model_copy(update=fields)).to_query()
+    fixed = {name: getattr(plan.job.scenario, name) for name in FIXED_BY_PLAN}
+    query = stamped(scenario.model_copy(update=fixed | fields)).to_query()
     return Header(
         product=f"Runcast {version()}".strip(),
         link=f"?{urlencode(query)}",
         prices=fields["prices"],
-        forecast=forecast_sentences(scenario, plan),
+        forecast=forecast_sentences(plan),
         assumptions=plan.assumptions,
     )
 
 
-def forecast_sentences(scenario: Scenario, plan: Plan) -> tuple[str, ...]:
+def forecast_sentences(plan: Plan) -> tuple[str, ...]:
     """The forecast as lines to compare the first minutes of a run with."""
     rate, step_s = plan.tokens_per_s, math.fsum(plan.step_s.values())
     spread = (rate.p50 / rate.p90, rate.p50 / rate.p10)  # of the step time
@@ -137,7 +134,7 @@ def forecast_sentences(scenario: Scenario, plan: Plan) -> tuple[str, ...]:
         f"tp {lay.tp}, pp {lay.pp}{stages}, cp {lay.cp}, ep {lay.ep}, "
         f"dp {lay.dp_replicate * lay.dp_shard} ({lay.sharding}), "
         f"micro-batch {lay.micro_batch_size} x {lay.num_microbatches}, "
-        f"recompute {lay.recompute}, {scenario.precision}",
+        f"recompute {lay.recompute}, {plan.job.scenario.precision}",
         f"{fmt.tokens_per_s(rate.p50)} in all, P10 to P90 {fmt.tokens_per_s(rate.p10)} to "
         f"{fmt.tokens_per_s(rate.p90)}; {fmt.tokens_per_s(plan.tokens_per_s_per_gpu)} a GPU; "
         f"MFU {fmt.percent(plan.mfu)}",

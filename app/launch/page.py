@@ -11,7 +11,7 @@ from app.document import vocabulary
 from app.document.escape import as_text
 from app.document.glossary import explained
 from app.forecast.price_book import book_id, today
-from app.forecast.stack_limits import as_planned, targets_of
+from app.forecast.stack_limits import targets_of
 from app.launch import files
 from app.launch.job import job_of
 from app.launch.words import TIERS, troubles
@@ -63,7 +63,7 @@ def draw(scenario: Scenario, answer: Answer) -> None:
     names = _draw_choices(job, plan.stack)
     if names:
         _draw_files(job, names)
-    _draw_troubles(scenario, answer)
+    _draw_troubles(plan)
 
 
 def _draw_choices(job: RecipeJob, stack_of_plan: str) -> list[str]:
@@ -143,10 +143,9 @@ def _draw_file(file: files.Shown) -> None:
     st.code(file.text, language=None, wrap_lines=True)
 
 
-def _draw_troubles(scenario: Scenario, answer: Answer) -> None:
+def _draw_troubles(plan: Plan) -> None:
     st.subheader("When it goes wrong", anchor=False)
-    plan = chosen(scenario, answer)
-    for name, looks in troubles(as_planned(scenario, plan), plan).items():
+    for name, looks in troubles(plan.job.scenario, plan).items():
         with st.expander(name):
             for at, do in looks.items():
                 st.markdown(f"**Look at {as_text(at)}.** {as_text(do)}")

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.explain import explained
-from app.explain.explained import Setting
 from core.errors import ScenarioError
 from core.explain.explain import Evaluated, evaluate, record_of
 from core.layout.layouts import Choices, Layouts
@@ -19,6 +18,7 @@ from core.layout.sharding import column
 from core.memory.memory_phases import late_gradient_bytes, phase_bytes
 from core.memory.offload import work_on
 from core.scenario import Scenario
+from core.search.job import PlanJob
 from core.search.plan import Layout, Plan
 from core.search.space import candidates
 
@@ -73,15 +73,14 @@ class Held:
         return tuple(b for b in self.bars if b.kind == kind)
 
 
-def held_of(scenario: Scenario, plan: Plan) -> Held:
+def held_of(plan: Plan) -> Held:
     """A plan's memory by phase, and that of other layouts on its machines."""
-    setting = explained.setting_of(scenario, plan)
-    case = setting.case
-    row = explained.row_of(setting, plan.layout)
-    own = evaluate(case, row)
-    at = (work_on(case.work, row), row, case.place.cluster, case.eff)
-    found, same = legal_layouts(setting, plan.layout)
-    on_host = np.asarray(found.host_bytes <= setting.job().host_bytes)
+    job = plan.job
+    row = explained.row_of(job, plan.layout)
+    own = evaluate(job, row)
+    at = (work_on(job.work, row), row, job.cluster, job.eff)
+    found, same = legal_layouts(job, plan.layout)
+    on_host = np.asarray(found.host_bytes <= job.host_bytes)
     return Held(
         bars=(_bar("plan", own, 0), *_others(found, own, on_host)),
         phases={
@@ -99,11 +98,11 @@ def misses_of(scenario: Scenario) -> Held | None:
     """If nothing fits: the layouts that miss by least, on the cheapest machine with the first
     number of GPUs; None if there is no machine, no number of GPUs or no legal layout."""
     try:
-        setting = explained.setting_without_plan(scenario)
+        job = explained.job_without_plan(scenario)
     except ScenarioError:
         return None
-    found, same = legal_layouts(setting, None)
-    on_host = found.host_bytes <= setting.job().host_bytes
+    found, same = legal_layouts(job, None)
+    on_host = found.host_bytes <= job.host_bytes
     short = np.flatnonzero(~found.fits & on_host)
     if not len(short):
         return None
@@ -134,27 +133,28 @@ def _others(found: Evaluated, own: Evaluated, on_host: NDArray[np.bool_]) -> tup
     )
 
 
-def legal_layouts(setting: Setting, like: Layout | None) -> tuple[Evaluated, tuple[str, ...]]:
+def legal_layouts(job: PlanJob, like: Layout | None) -> tuple[Evaluated, tuple[str, ...]]:
     """Every legal layout, evaluated, and the degrees held fixed to limit their number."""
-    layouts, held = _candidates(setting, setting.choices), 0
+    choices = job.question.choices
+    layouts, held = _candidates(job, choices), 0
     while like is not None and len(np.asarray(layouts.tp)) > MOST_ROWS and held < len(HELD):
         held += 1
         fixed: dict[str, Any] = {name: int(getattr(like, name)) for name in HELD[:held]}
-        layouts = _candidates(setting, replace(setting.choices, **fixed))
+        layouts = _candidates(job, replace(choices, **fixed))
     every = len(np.asarray(layouts.tp))
     # If nothing fits, no degree is known to be good: take an even sample of all.
     rows = np.linspace(0, every - 1, min(every, MOST_ROWS)).astype(np.intp)
-    return evaluate(setting.case, layouts.take(rows)), HELD[:held]
+    return evaluate(job, layouts.take(rows)), HELD[:held]
 
 
-def _candidates(setting: Setting, choices: Choices) -> Layouts:
-    work, cluster = setting.case.work, setting.case.place.cluster
+def _candidates(job: PlanJob, choices: Choices) -> Layouts:
+    work, cluster = job.work, job.cluster
     per_node = int(np.asarray(cluster.gpus_per_node))
     layouts, _ = candidates(
         model=work.model,
         seq_len=int(np.asarray(work.seq_len)),
         global_batch_size=int(np.asarray(work.global_batch_size)),
-        num_gpus=setting.num_gpus,
+        num_gpus=job.num_gpus,
         gpus_per_node=per_node,
         scale_up_domain=max(int(np.asarray(cluster.scale_up_domain)), per_node),
         choices=choices,

@@ -26,7 +26,7 @@ MINE = "memory_my_layout"
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner="Weighing the other layouts")
 def _held(key: Key, plan_id: str, _scenario: Scenario, _plan: Plan) -> Held:
-    return held_of(_scenario, _plan)
+    return held_of(_plan)
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
@@ -98,10 +98,10 @@ def draw_why_not(scenario: Scenario, plan: Plan, key: Key) -> None:
             key=WHICH,
             format_func=lambda text: names.get(text, text),
         )
-        explain_page.draw_named(key[0], scenario, plan, chosen)
+        explain_page.draw_named(key[0], plan, chosen)
     else:
         st.caption("Every legal layout on these machines fits.")
-    explain_page.draw_mine(key[0], scenario, plan, key=MINE)
+    explain_page.draw_mine(key[0], plan, key=MINE)
 
 
 def draw_nothing(scenario: Scenario, answer: Answer, key: Key) -> None:

@@ -8,14 +8,15 @@ from app.document.chart_files import Spec, spec_of
 from app.document.escape import as_text
 from app.explain import document as explain_document
 from app.explain import explained, words
-from app.forecast.by_count import Searched, plans_by_count
+from app.forecast.by_count import plans_by_count
+from app.forecast.vary import PlansByCount
 from app.memory import speed_charts as charts
 from app.memory import speed_tables
 from app.memory.layouts_section import draw_table
 from app.web import figure
 from app.web.answers import KEPT_S, Key
 from core.errors import RuncastError
-from core.explain.bottleneck import Faster, faster
+from core.explain.bottleneck import Faster
 from core.scenario import Scenario
 from core.search.plan import Plan
 
@@ -23,14 +24,13 @@ KEPT = 128  # some 40 kB each
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
-def _faster(key: Key, plan_id: str, _scenario: Scenario, _plan: Plan) -> Faster:
-    setting = explained.setting_of(_scenario, _plan)
-    return faster(setting.case, explained.row_of(setting, _plan.layout))
+def _faster(key: Key, plan_id: str, _plan: Plan) -> Faster:
+    return explained.faster_of(_plan)
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner="Trying other numbers of GPUs")
-def _searched(key: Key, plan_id: str, _scenario: Scenario, _plan: Plan) -> Searched:
-    return plans_by_count(_scenario, _plan)
+def _searched(key: Key, plan_id: str, _plan: Plan) -> PlansByCount:
+    return plans_by_count(_plan)
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
@@ -39,7 +39,9 @@ def _waterfall(key: Key, plan_id: str, theme: str, _plan: Plan) -> Spec:
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
-def _panels(key: Key, plan_id: str, theme: str, _plan: Plan, _found: Searched) -> dict[str, Spec]:
+def _panels(
+    key: Key, plan_id: str, theme: str, _plan: Plan, _found: PlansByCount
+) -> dict[str, Spec]:
     points = speed_tables.scaling_drawn(_found.plans)
     drawn = {"throughput": charts.throughput, "efficiency": charts.efficiency}
     return {
@@ -63,7 +65,7 @@ def draw(scenario: Scenario, plan: Plan, key: Key) -> None:
             caption=sentence,
         )
     )
-    found = _faster(key, plan.id, scenario, plan)
+    found = _faster(key, plan.id, plan)
     st.markdown(as_text(words.next_sentence(found)))
     draw_table(
         "memory_step_table", "The step as a table", lambda: speed_tables.waterfall_shown(plan)
@@ -79,7 +81,7 @@ def draw(scenario: Scenario, plan: Plan, key: Key) -> None:
 def _draw_scaling(scenario: Scenario, plan: Plan, key: Key) -> None:
     st.subheader("More or fewer GPUs", anchor=False, help=as_text(speed_tables.SCALING_HELP))
     try:
-        found = _searched(key, plan.id, scenario, plan)
+        found = _searched(key, plan.id, plan)
     except RuncastError as e:
         st.warning(as_text(str(e)))
         return

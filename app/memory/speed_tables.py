@@ -11,7 +11,7 @@ import pandas as pd
 from app.document import format as fmt
 from app.document import vocabulary
 from app.explain.words import lower, more
-from app.forecast.by_count import Searched
+from app.forecast.vary import PlansByCount
 from core.money.scaling import efficiency
 from core.search.plan import Plan
 
@@ -145,7 +145,7 @@ def scaling_shown(plans: Sequence[Plan], *, chosen: int) -> pd.DataFrame:
     )
 
 
-def scaling_sentence(plan: Plan, found: Searched) -> str:
+def scaling_sentence(plan: Plan, found: PlansByCount) -> str:
     """The plan's efficiency, the gain from doubling, and the counts without a layout."""
     rows = scaling(found.plans)
     first = rows.iloc[0]

@@ -20,6 +20,7 @@ from core.layout.layouts import Layouts
 from core.layout.sharding import INDEX
 from core.model.dimensions import is_moe
 from core.scenario import Scenario
+from core.search.job import PlanJob
 from core.search.plan import Layout, Plan
 
 Mask = NDArray[np.bool_]
@@ -87,7 +88,7 @@ FAMILIES: tuple[tuple[str, Callable[[Layouts], Mask]], ...] = (
 def families(scenario: Scenario, plan: Plan) -> tuple[Family, ...]:
     """The best of each family on the machines of a plan, in the order of FAMILIES: of all stacks
     where the scenario leaves the stack open."""
-    found = [_of_stack(setting, plan) for setting in explained.settings_of(scenario, plan)]
+    found = [_of_job(job, plan) for job in explained.jobs_by_stack(scenario, plan)]
     return tuple(min(same, key=_worse) for same in zip(*found, strict=True))
 
 
@@ -97,18 +98,17 @@ def _worse(family: Family) -> tuple[bool, bool, float]:
     return out, family.layout is None, family.need_bytes if out else family.hours
 
 
-def _of_stack(setting: explained.Setting, plan: Plan) -> list[Family]:
-    """The best of each family in the setting of one stack."""
-    scenario = setting.scenario
-    found, _ = legal_layouts(setting, None)
-    host_bytes = setting.job().host_bytes
-    job = job_of(scenario, replace(plan, stack=scenario.stack))
+def _of_job(job: PlanJob, plan: Plan) -> list[Family]:
+    """The best of each family with one stack."""
+    stack = job.scenario.stack
+    found, _ = legal_layouts(job, None)
+    recipe = job_of(job.scenario, replace(plan, stack=stack, job=job))
 
     def best(name: str, found: Evaluated, mask: Mask) -> Family:
         rows = np.flatnonzero(mask)
         if not len(rows):
-            return Family(name=name, why_not=_absent(name, scenario, plan, setting))
-        on_host = np.asarray(found.host_bytes <= host_bytes)
+            return Family(name=name, why_not=_absent(name, plan, job))
+        on_host = np.asarray(found.host_bytes <= job.host_bytes)
         fit = rows[(found.fits & on_host)[rows]]
         row, layout, stacks = _launched(found, fit) if len(fit) else (0, None, ())
         if layout is None:
@@ -116,7 +116,7 @@ def _of_stack(setting: explained.Setting, plan: Plan) -> list[Family]:
             layout = record_of(found.layouts, row)
         return Family(
             name=name,
-            stack=scenario.stack,
+            stack=stack,
             layout=layout,
             hours=float(found.hours[row]),
             usd=float(found.usd[row]),
@@ -129,13 +129,14 @@ def _of_stack(setting: explained.Setting, plan: Plan) -> list[Family]:
         """The fastest of the first layouts that has a launch file, else the fastest."""
         fastest = fit[np.argsort(found.step_s[fit], kind="stable")][:MOST_TRIED]
         tried = ((int(r), record_of(found.layouts, int(r))) for r in fastest)
-        each = [(r, x, tuple(files.offered(replace(job, layout=x), "stack"))) for r, x in tried]
+        each = [(r, x, tuple(files.offered(replace(recipe, layout=x), "stack"))) for r, x in tried]
         return next((one for one in each if one[2]), each[0])
 
     by_name = {name: best(name, found, mask(found.layouts)) for name, mask in FAMILIES}
-    if by_name[CONTEXT].layout is None and setting.choices.cp is None and plan.num_gpus > 1:
+    if by_name[CONTEXT].layout is None and job.question.choices.cp is None and plan.num_gpus > 1:
         # The search leaves context parallelism out at this length; here it is tried.
-        tried, _ = legal_layouts(replace(setting, choices=replace(setting.choices, cp=2)), None)
+        cut = replace(job.question, choices=replace(job.question.choices, cp=2))
+        tried, _ = legal_layouts(replace(job, question=cut), None)
         by_name[CONTEXT] = best(CONTEXT, tried, ~_offloads(tried.layouts))
     return list(by_name.values())
 
@@ -151,14 +152,15 @@ def _short(found: Evaluated, row: int, *, on_host: bool) -> str:
     return f"needs {fmt.gib(need)} of {fmt.gib(usable)} that a plan may use"
 
 
-def _absent(name: str, scenario: Scenario, plan: Plan, setting: explained.Setting) -> str:
+def _absent(name: str, plan: Plan, job: PlanJob) -> str:
     """Why no layout of a family is legal."""
+    batch_size = job.scenario.global_batch_size
     if plan.num_gpus == 1 and name != "Offload":
         return "there is one GPU"
-    if name == "+ EP" and not bool(is_moe(setting.case.work.model)):
+    if name == "+ EP" and not bool(is_moe(job.work.model)):
         return "the model has no experts"
-    if name in ALONE and scenario.global_batch_size % plan.num_gpus:
-        batch = fmt.count(scenario.global_batch_size)
+    if name in ALONE and batch_size % plan.num_gpus:
+        batch = fmt.count(batch_size)
         return f"{fmt.count(plan.num_gpus)} ranks do not divide the batch of {batch}"
     if name == "HSDP" and plan.num_nodes == 1:
         return "there is one machine"

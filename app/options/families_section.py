@@ -41,4 +41,4 @@ def draw(query: Query, book_id: str, scenario: Scenario, plan: Plan, machine: st
                 "that lacks least memory. Time and cost are those of a run without failures."
             )
         )
-        explain_page.draw_mine(query, scenario, plan, key=MINE)
+        explain_page.draw_mine(query, plan, key=MINE)

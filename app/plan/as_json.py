@@ -48,7 +48,7 @@ def plan_json(scenario: Scenario, answer: Answer, *, with_inputs: bool = True) -
     inputs: dict[str, Json] = {}
     if with_inputs:
         inputs = {"made_with": made_with_json(), "inputs": inputs_json(scenario, answer.plans)}
-        for plan, own in zip(plans, plan_inputs_json(scenario, answer.plans), strict=True):
+        for plan, own in zip(plans, plan_inputs_json(answer.plans), strict=True):
             plan["inputs"] = own
     return {
         "schema_version": SCHEMA_VERSION,

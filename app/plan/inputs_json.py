@@ -17,14 +17,13 @@ import numpy as np
 from app.catalogue.as_json import facts_of
 from app.document.as_json import attributes
 from app.forecast import calibrations
-from app.forecast.case import case_of
-from app.forecast.machines import accelerator_of
 from app.forecast.plans import circumstances_of
-from app.forecast.stack_limits import as_planned, software
-from app.forecast.training import efficiency_of, tokens_of, workload_of
+from app.forecast.stack_limits import software
+from app.forecast.training import question_of, tokens_of
 from app.scenario.model import model_of
 from app.scenario.version import made_with, version
 from core.scenario import Scenario
+from core.search.job import PlanJob, Question
 from core.search.plan import Plan
 from hardware.efficiency import stacks
 
@@ -40,14 +39,13 @@ def inputs_json(scenario: Scenario, plans: Sequence[Plan]) -> Object:
     """Inputs that all plans share: model, facts of accelerators; and the work, stack and
     efficiencies of the first plan, which hold for each plan that has none of its own."""
     model = model_of(scenario)
-    used = dict.fromkeys(p.offer.accelerator for p in plans)
-    chips = [accelerator_of(name, scenario) for name in used]
+    chips = {p.offer.accelerator: p.job.machine.accelerator for p in plans}.values()
     return {
         "model": {
             "id": model.id, "source": model.source, "dims": record_json(model.transformer),
         },
         "tokens": tokens_of(scenario),
-        **_of_stack(as_planned(scenario, plans[0]) if plans else scenario),
+        **(_of_job(plans[0].job) if plans else _of_stack(scenario, question_of(scenario))),
         "accelerators": [
             {"name": a.name, "vendor": a.vendor, "facts": facts_of(a)} for a in chips
         ],
@@ -61,11 +59,15 @@ def inputs_json(scenario: Scenario, plans: Sequence[Plan]) -> Object:
     }  # fmt: skip
 
 
-def _of_stack(scenario: Scenario) -> Object:
+def _of_job(job: PlanJob) -> Object:
+    return _of_stack(job.scenario, job.question)
+
+
+def _of_stack(scenario: Scenario, question: Question) -> Object:
     """The work, stack and efficiencies of a scenario."""
-    work, stack = workload_of(scenario, model_of(scenario)), stacks()[software(scenario)]
+    stack = stacks()[software(scenario)]
     return {
-        "workload": record_json(work, without=("model",)),
+        "workload": record_json(question.work, without=("model",)),
         "stack": attributes(
             stack,
             "name",
@@ -74,34 +76,34 @@ def _of_stack(scenario: Scenario) -> Object:
             "gradient_overlap_since",
             "chunked_loss",
         ),
-        "efficiency": record_json(efficiency_of(scenario, work)),
+        "efficiency": record_json(question.eff),
         "precision": scenario.precision,
     }
 
 
-def plan_inputs_json(scenario: Scenario, plans: Sequence[Plan]) -> list[Object]:
+def plan_inputs_json(plans: Sequence[Plan]) -> list[Object]:
     """Inputs specific to each plan."""
     found = []
     for plan in plans:
         shift, left = _moved(plan)
-        case = case_of(scenario, plan)
-        known = circumstances_of(case.machine, num_gpus=plan.num_gpus, crosses=plan.num_nodes > 1)
+        job = plan.job
+        known = circumstances_of(job.machine, num_gpus=plan.num_gpus, crosses=plan.num_nodes > 1)
         found.append(
             {
                 "gpus_per_instance": plan.offer.gpu_count,
-                "cluster": record_json(case.cluster),
+                "cluster": record_json(job.cluster),
                 "matmul_measured": not known.unmeasured,
                 "accelerator_measured": not known.unseen_accelerator,
                 "network_guessed": bool(known.network_guessed),
                 "terms": {
-                    "usd": case.machine.terms.egress_usd,
-                    "usd_per_hour": case.machine.terms.storage_usd_per_hour,
-                    "credit_usd": case.machine.terms.credit_usd,
+                    "usd": job.machine.terms.egress_usd,
+                    "usd_per_hour": job.machine.terms.storage_usd_per_hour,
+                    "credit_usd": job.machine.terms.credit_usd,
                 },
                 "billing": attributes(plan, "startup_hours", "least_billed_hours"),
                 "moved_log": shift,
                 "variance_left": left,
-                **({} if _choices(plan) == _choices(plans[0]) else _of_stack(case.scenario)),
+                **({} if _choices(plan) == _choices(plans[0]) else _of_job(job)),
             }
         )
     return found

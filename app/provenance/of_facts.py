@@ -8,13 +8,14 @@ from app.document.vocabulary import FACT_WORDS, FAILURE_INPUTS, Kind, measured_c
 from app.forecast.calibrations import chosen
 from app.forecast.case import Case
 from app.forecast.failure_inputs import Input, fact_of
-from app.forecast.machines import CUSTOM, Machine
+from app.forecast.machines import CUSTOM
 from app.provenance.record import Record, record, undated
 from core.machine.accelerator import Accelerator, Source
 from core.machine.cluster import ASSUMED_CEILING
 from core.machine.offer import Offer
 from core.model.presets import preset
 from core.scenario import Scenario
+from core.search.job import Machine
 from core.search.plan import Plan
 from core.units import TO_SI
 from hardware.efficiency import GENERIC, Entry, read_entries, stacks

@@ -22,7 +22,7 @@ def failing_records(case: Case, whole: Record) -> tuple[Record, ...]:
     plan = case.plan
     cost, topic = plan.cost, "Failures and checkpoints"
     given = given_numbers(case.scenario)
-    inputs = job_of(case.scenario, plan, given).inputs.values()
+    inputs = job_of(plan, given).inputs.values()
     rests = tuple(of_risk(i, plan.offer.accelerator) for i in inputs)
     start = billing_of(case)[0]
     causes = tuple(

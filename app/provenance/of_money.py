@@ -10,7 +10,7 @@ from app.provenance.of_facts import TYPED, of_scenario, price_of
 from app.provenance.of_speed import ends, num_gpus, sigma_record, skew_record
 from app.provenance.record import Record, record, undated
 from core.machine.accelerator import Source
-from pricing.book.offers import NO_TERMS
+from core.machine.rented import NO_TERMS
 
 BILLED = "max(startup_hours + {run}, least_billed_hours)"
 

@@ -31,9 +31,9 @@ from hardware.facts import NUMBERS
 from pricing.offers import snapshot
 
 
-def why_section(scenario: Scenario, answer: Answer, plan: Plan) -> Section:
+def why_section(answer: Answer, plan: Plan) -> Section:
     """The plan against the next plan and the next layout, and what would make it faster."""
-    found = explained.why(scenario, plan, explained.other_of(answer, plan))
+    found = explained.why(plan, explained.other_of(answer, plan))
     sentences = [explain_words.next_sentence(found.faster)]
     if (other := found.runner_up) is not None:
         sentences.append(against_sentence(other, other.label))

@@ -80,7 +80,7 @@ def _sections(scenario: Scenario, answer: Answer, plan: Plan | None, address: st
         cost_section(scenario, bill, risk),
         alternatives_section(scenario, answer, plan),
         pinned_section(scenario, answer),
-        why_section(scenario, answer, plan),
+        why_section(answer, plan),
         assumptions_section(answer, plan),
         accuracy_section(plan),
         sources_section(scenario, answer, plan),

@@ -85,7 +85,7 @@ class Risk:
 def risk_of(scenario: Scenario, plan: Plan) -> Risk:
     """The risk of one plan; `inputs` lists every number that the scenario does not give."""
     given = given_numbers(scenario)
-    request = job_of(scenario, plan, given)
+    request = job_of(plan, given)
     least_s = least_interval_s(request.job, plan)
     stopped = _also_preempted(scenario, plan, request.job)
     intervals = _intervals(stopped, plan, given, least_s=least_s)

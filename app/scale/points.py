@@ -127,7 +127,7 @@ class Scale:
 
 def scale_of(scenario: Scenario, plan: Plan) -> Scale:
     """The plan's machine at GPU counts around that of the plan."""
-    searched = plans_by_count(scenario, plan)
+    searched = plans_by_count(plan)
     points = _points(scenario, searched.plans)
     scale = Scale(
         plan=plan,

@@ -102,7 +102,7 @@ def _move(
     per_hour: float,
 ) -> Move:  # fmt: skip
     saved, loaded = (_times(scenario, p) for p in (old, new))
-    rate = (new.usd_per_gpu_hour or 0.0) * new.num_gpus
+    rate = new.usd_per_hour or 0.0
     parts = {
         "checkpoint": as_float(saved.checkpoint_s) + as_float(saved.upload_s),
         "conversion": 0.0 if new.stack == old.stack else used("conversion_s").value,

@@ -100,7 +100,6 @@ def _planned(scenario: Scenario, run: Run) -> Planned:
     each, plan = run.forecast, run.plan
     goodput = 0.0 if plan is None else plan.cost.goodput
     lost = 1 / goodput - 1 if goodput > 0 else 0.0
-    price = None if plan is None else plan.usd_per_gpu_hour
     deadline = scenario.deadline_days
     return Planned(
         p10=each.p10 * run.num_gpus,
@@ -109,7 +108,7 @@ def _planned(scenario: Scenario, run: Run) -> Planned:
         tokens=tokens_of(scenario),
         step_tokens=float(scenario.seq_len * scenario.global_batch_size),
         lost_share=lost,
-        usd_per_hour=None if price is None else price * run.num_gpus,
+        usd_per_hour=None if plan is None else plan.usd_per_hour,
         deadline_s=None if deadline is None else deadline * DAY_S,
         memory_bytes=None if plan is None else plan.memory_capacity_bytes,
     )

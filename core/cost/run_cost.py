@@ -395,7 +395,7 @@ def _terms(
     def of_seconds(seconds: Cumulants) -> Uncertain:
         hours = _stretched(seconds, run)
         usd = at_uncertain_price(hours, sigma=run.price_sigma, price=run.usd_per_hour)
-        return fitted(usd).uncertain()
+        return fitted(usd).uncertain().at_least(certain(0.0))
 
     parts = training.parts_s
     lost = sum(np.asarray(parts[cause]) for cause in LOST_TO_FAILURES)

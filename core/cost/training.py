@@ -78,7 +78,11 @@ def training_of_job(*, work_s: Numeric, job: Job, paid: Job, failing: Job) -> Tr
     return Training(
         elapsed=elapsed,
         paid=elapsed if paid is job else training_cumulants(paid),
-        parts_s={cause: np.where(ends, s, np.inf) for cause, s in parts.items()},
+        # The work itself is known also where the run never ends.
+        parts_s={
+            cause: s if cause == "training" else np.where(ends, s, np.inf)
+            for cause, s in parts.items()
+        },
         failing=alone,
         failure_free_s=failure_free_s(failing),
         failures=expected_failures(failing),

@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from core.explain.explain import Case, Floats, evaluate
+from core.explain.explain import Floats, evaluate
 from core.layout.layouts import RECOMPUTE, SEARCHED_RECOMPUTE, Layouts
 from core.layout.workload import Workload
 from core.machine.cluster import Cluster
 from core.memory.offload import work_on
 from core.numeric import as_float
+from core.search.job import PlanJob
 from core.time.step import step
 
 HIDDEN = 0.02  # of the step: smaller parts are below the accuracy of any forecast
@@ -93,15 +94,15 @@ class Faster:
         return next((b for b in self.bottlenecks if b.group != "compute" and not b.hidden), None)
 
 
-def faster(case: Case, layouts: Layouts) -> Faster:
+def faster(job: PlanJob, layouts: Layouts) -> Faster:
     """Bottlenecks of a layout (columns of one row): every part, and how much of each resource hides
     it."""
-    now = {r: _now(case, layouts, r) for r in RESOURCES}
-    tried = [r for r in RESOURCES if _plays(case, layouts, r)]
+    now = {r: _now(job, layouts, r) for r in RESOURCES}
+    tried = [r for r in RESOURCES if _plays(job, layouts, r)]
     factors = np.array([1.0, 2.0, ENDLESS])
     # One evaluation: each resource as it is, doubled, and unlimited.
     groups, step_s = improved(
-        case, layouts, np.repeat(tried, len(factors)), np.tile(factors, len(tried))
+        job, layouts, np.repeat(tried, len(factors)), np.tile(factors, len(tried))
     )
     whole = float(step_s[0])
     twice = {r: whole - float(step_s[3 * n + 1]) for n, r in enumerate(tried)}
@@ -117,7 +118,7 @@ def faster(case: Case, layouts: Layouts) -> Faster:
 
     pairs = [(g, r) for g in groups for r in tried if shortens(g, r)]
     hides = _hiding(
-        case,
+        job,
         layouts,
         [
             (g, r)
@@ -139,7 +140,7 @@ def faster(case: Case, layouts: Layouts) -> Faster:
     def remedies(group: str) -> tuple[Remedy, ...]:
         every = [remedy(g, r) for g, r in pairs if g == group]
         if group == "recompute":
-            every = _less_recompute(case, layouts, whole) + every
+            every = _less_recompute(job, layouts, whole) + every
         return tuple(sorted(every, key=lambda x: (x.needed is None, -x.saved_s)))
 
     found = [
@@ -162,7 +163,7 @@ def faster(case: Case, layouts: Layouts) -> Faster:
 
 
 def improved(
-    case: Case, layouts: Layouts, resources: Floats, factors: Floats
+    job: PlanJob, layouts: Layouts, resources: Floats, factors: Floats
 ) -> tuple[dict[str, Floats], Floats]:
     """Seconds of each group and of the step with one resource `factors` times as good, one row per
     pair. A larger batch is a step of more work: its seconds are scaled to the batch of today."""
@@ -171,7 +172,7 @@ def improved(
     def times(resource: str) -> Floats:
         return np.where(names == resource, f, 1.0)
 
-    given = case.place.cluster
+    given = job.cluster
     cluster: Cluster = replace(
         given,
         **{r: getattr(given, r) * times(r) for r in UP},
@@ -179,14 +180,14 @@ def improved(
     )
     batches = times(BATCH)
     work: Workload = replace(
-        case.work,
-        host_slowdown=np.asarray(case.work.host_slowdown) / times(LAUNCH),
-        global_batch_size=np.asarray(case.work.global_batch_size) * batches,
+        job.work,
+        host_slowdown=np.asarray(job.work.host_slowdown) / times(LAUNCH),
+        global_batch_size=np.asarray(job.work.global_batch_size) * batches,
     )
     rows = layouts.take(np.zeros(len(f), dtype=np.intp))
     rows = replace(rows, num_microbatches=np.asarray(rows.num_microbatches) * batches)
-    found = step(work_on(work, rows), rows, cluster, case.eff)
-    scale = case.slowdown / batches
+    found = step(work_on(work, rows), rows, cluster, job.eff)
+    scale = job.measured_factor / batches
     groups = {
         g: np.sum([found.parts[p] for p in parts if p in found.parts], axis=0) * scale
         for g, parts in GROUPS.items()
@@ -194,18 +195,18 @@ def improved(
     return groups, found.step_s * scale
 
 
-def _now(case: Case, layouts: Layouts, resource: str) -> float:
-    owner: object = case.place.cluster
+def _now(job: PlanJob, layouts: Layouts, resource: str) -> float:
+    owner: object = job.cluster
     if resource == LAUNCH:
-        owner = case.work
+        owner = job.work
     if resource == BATCH:
         owner = layouts
     return as_float(getattr(owner, resource))
 
 
-def _plays(case: Case, layouts: Layouts, resource: str) -> bool:
+def _plays(job: PlanJob, layouts: Layouts, resource: str) -> bool:
     """Whether the job uses a resource: one node has no network between nodes."""
-    per_node = as_float(case.place.cluster.gpus_per_node)
+    per_node = as_float(job.cluster.gpus_per_node)
     one_node = as_float(layouts.num_gpus) <= per_node
     return not (one_node and resource in ONLY_IN_ONE_NODE)
 
@@ -226,7 +227,7 @@ class _Hiding:
 
 
 def _hiding(
-    case: Case, layouts: Layouts, pairs: list[tuple[str, str]]
+    job: PlanJob, layouts: Layouts, pairs: list[tuple[str, str]]
 ) -> dict[tuple[str, str], _Hiding]:
     """The least factor of each resource with which its part is hidden: three passes over a grid
     between a factor that is not enough and the next one that is. Batches are whole multiples."""
@@ -238,7 +239,7 @@ def _hiding(
     reached = np.ones(len(pairs), dtype=bool)
     for _ in range(3):
         grid = np.linspace(low, high, POINTS, axis=1)
-        groups, step_s = improved(case, layouts, names, np.exp(grid).ravel())
+        groups, step_s = improved(job, layouts, names, np.exp(grid).ravel())
         enough = np.array(
             [(groups[g] / step_s).reshape(-1, POINTS)[n] for n, (g, _) in enumerate(pairs)]
         ) <= HIDDEN  # fmt: skip
@@ -247,7 +248,7 @@ def _hiding(
         low, high = grid[at, first - 1], grid[at, first]
     whole = np.array([r == BATCH for _, r in pairs])
     factors = np.where(whole, np.ceil(np.exp(high) - 1e-9), np.exp(high))
-    groups, step_s = improved(case, layouts, np.array([r for _, r in pairs]), factors)
+    groups, step_s = improved(job, layouts, np.array([r for _, r in pairs]), factors)
     return {
         (g, r): _Hiding(
             factor=float(factors[n]), step_s=float(step_s[n]), left_s=float(groups[g][n])
@@ -257,7 +258,7 @@ def _hiding(
     }
 
 
-def _less_recompute(case: Case, layouts: Layouts, whole: float) -> list[Remedy]:
+def _less_recompute(job: PlanJob, layouts: Layouts, whole: float) -> list[Remedy]:
     """The memory with which a layout needs less recompute or none: the least that saves most."""
     kind = int(np.asarray(layouts.recompute).ravel()[0])
     most = min(kind, RECOMPUTE.index("full"))
@@ -265,13 +266,13 @@ def _less_recompute(case: Case, layouts: Layouts, whole: float) -> list[Remedy]:
     if not len(fewer) or kind == 0:
         return []
     rows = replace(layouts.take(np.zeros(len(fewer), dtype=np.intp)), recompute=fewer)
-    found = evaluate(case, rows)
+    found = evaluate(job, rows)
     share = found.usable_bytes / found.capacity_bytes
     needed = found.need_bytes / share
     for _ in range(4):  # the reserve of a framework grows with the device, up to a limit
-        larger = replace(case.place.cluster, memory_bytes=needed)
-        needed = evaluate(case, rows, cluster=larger).need_bytes / share
-    now = as_float(case.place.cluster.memory_bytes)
+        larger = replace(job.cluster, memory_bytes=needed)
+        needed = evaluate(job, rows, cluster=larger).need_bytes / share
+    now = as_float(job.cluster.memory_bytes)
     return [
         Remedy(
             resource=MEMORY,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from core.explain.explain import Case, Evaluated, Floats, Place, evaluate, record_of
+from core.explain.explain import Evaluated, Floats, evaluate, record_of, rent_of
 from core.explain.knobs import (
     KNOBS,
     layouts_of,
@@ -18,10 +18,12 @@ from core.explain.knobs import (
     values_of,
     word_of,
 )
-from core.layout.layouts import Choices, Layouts, broken_rules
+from core.layout.layouts import Layouts, broken_rules
 from core.layout.workload import NOWHERE
+from core.machine.cluster import Cluster
 from core.machine.cluster import as_columns as cluster_columns
 from core.numeric import as_float
+from core.search.job import Machine, PlanJob
 from core.search.plan import Layout
 
 FEW = 3  # changes shown at least, where there are as many
@@ -56,64 +58,63 @@ class Changes:
 
 
 def changes(
-    case: Case,
+    job: PlanJob,
     base: Layout,
     *,
-    num_gpus: int,
-    choices: Choices,
-    places: Sequence[Place] = (),
+    machines: Sequence[Machine] = (),
     knobs: Sequence[str] = KNOBS,
     most: int = 8,
 ) -> Changes:
     """Every legal layout that fits and differs from `base` in one or two of `knobs`.
 
-    `places` are other machines to try. Of all changes of one set of knobs only the best is
-    returned, and a change of two knobs only where it saves more than either knob alone.
+    `machines` are others to try. Of all changes of one set of knobs only the best is returned, and
+    a change of two knobs only where it saves more than either knob alone.
     """
-    every = (case.place, *places)
-    values = values_of(case, base, num_gpus, choices, every)
-    rows = turned_rows({k: values[k] for k in KNOBS if k in knobs}, start_of(base, num_gpus))
-    layouts = layouts_of(case, base, rows)
-    legal = _legal(case, base, layouts, rows, choices) & _within(base, rows, choices, every)
+    every = (job.machine, *machines)
+    start = start_of(base, job.num_gpus)
+    values = values_of(job, base, every)
+    rows = turned_rows({k: values[k] for k in KNOBS if k in knobs}, start)
+    layouts = layouts_of(job, base, rows)
+    legal = _legal(job, base, layouts, rows) & _within(job, base, rows, every)
     kept = np.flatnonzero(legal)
     rows = {k: v[kept] for k, v in rows.items()}
-    found = _evaluated(case, layouts.take(kept), rows, every)
+    found = _evaluated(job, layouts.take(kept), rows, every)
     fits = found.fits & np.isfinite(found.step_s) & (found.step_s > 0)
-    fits &= found.host_bytes <= _host_room(rows, base, choices, every)
+    fits &= found.host_bytes <= _host_room(job, base, rows, every)
     return Changes(
         num_tried=len(legal),
         num_legal=len(kept),
         num_fit=int(fits.sum()),
         ranked=tuple(
-            _change(found, rows, int(n), base, num_gpus, every)
-            for n in _best(found, rows, start_of(base, num_gpus), fits)[:most]
+            _change(found, rows, int(n), start, every)
+            for n in _best(found, rows, start, fits)[:most]
         ),
     )
 
 
 def _host_room(
-    rows: Mapping[str, Floats], base: Layout, choices: Choices, places: Sequence[Place]
+    job: PlanJob, base: Layout, rows: Mapping[str, Floats], machines: Sequence[Machine]
 ) -> Floats:
     """Bytes that each row may keep on the host: what the search may use there. Where the job sets
     its own offloading, no limit applies."""
-    room = np.array([p.host_bytes for p in places])[rows["accelerator"].astype(int)]
-    own = (rows["offload"] == level_of(base)) & (not choices.searches_offload)
+    room = np.array([m.host_bytes for m in machines])[rows["accelerator"].astype(int)]
+    own = (rows["offload"] == level_of(base)) & (not job.question.choices.searches_offload)
     return np.where(own, np.inf, room)
 
 
 def _legal(
-    case: Case, base: Layout, layouts: Layouts, rows: Mapping[str, Floats], choices: Choices
+    job: PlanJob, base: Layout, layouts: Layouts, rows: Mapping[str, Floats]
 ) -> NDArray[np.bool_]:
     """Rows that break no rule."""
     # The job's own setting of the host counts where no knob of it was turned.
-    fixed = replace(choices, virtual_stages=None, dp_shard=None)
+    fixed = replace(job.question.choices, virtual_stages=None, dp_shard=None)
     if level_of(base) == 0:
         fixed = replace(fixed, searches_offload=True)
     broken = broken_rules(
         layouts,
-        model=case.work.model,
-        seq_len=int(np.asarray(case.work.seq_len)),
-        global_batch_size=int(np.asarray(case.work.global_batch_size)),
+        model=job.work.model,
+        seq_len=int(np.asarray(job.work.seq_len)),
+        global_batch_size=int(np.asarray(job.work.global_batch_size)),
         choices=replace(fixed, fetches_params=False, offloads=False),
     )
     legal = ~np.any(list(broken.values()), axis=0)
@@ -122,31 +123,42 @@ def _legal(
 
 
 def _within(
-    base: Layout, rows: Mapping[str, Floats], choices: Choices, places: Sequence[Place]
+    job: PlanJob, base: Layout, rows: Mapping[str, Floats], machines: Sequence[Machine]
 ) -> NDArray[np.bool_]:
     """Rows whose tensor parallelism stays on the scale-up link, or where the layout has it."""
     at = rows["accelerator"].astype(int)
-    domain = np.array([as_float(p.cluster.scale_up_domain) for p in places])[at]
+    clusters, index = _clusters(job, rows, machines)
+    domain = np.array([as_float(c.scale_up_domain) for c in clusters])[index]
     as_it_was = (rows["tp"] == base.tp) & (at == 0)
-    within = (rows["tp"] <= np.maximum(domain, 1.0)) | as_it_was | choices.tp_across_nodes
-    return within & (rows["num_gpus"] <= np.array([p.most_gpus for p in places])[at])
+    across = job.question.choices.tp_across_nodes
+    within = (rows["tp"] <= np.maximum(domain, 1.0)) | as_it_was | across
+    return within & (rows["num_gpus"] <= np.array([m.most_gpus for m in machines])[at])
+
+
+def _clusters(
+    job: PlanJob, rows: Mapping[str, Floats], machines: Sequence[Machine]
+) -> tuple[list[Cluster], NDArray[np.intp]]:
+    """The clusters of the job and of each machine, and which of them each row is on: the job's own
+    is of its number of GPUs."""
+    other = (rows["accelerator"] > 0) | (rows["num_gpus"] != job.num_gpus)
+    index = np.where(other, rows["accelerator"] + 1, 0).astype(np.intp)
+    return [job.cluster, *(m.cluster for m in machines)], index
 
 
 def _evaluated(
-    case: Case, layouts: Layouts, rows: Mapping[str, Floats], places: Sequence[Place]
+    job: PlanJob, layouts: Layouts, rows: Mapping[str, Floats], machines: Sequence[Machine]
 ) -> Evaluated:
+    clusters, index = _clusters(job, rows, machines)
+    rents = [rent_of(m) for m in machines]
     at = rows["accelerator"].astype(int)
     # Where optimizer and weights are kept is set by the rows themselves.
-    work = replace(case.work, offload_optimizer=NOWHERE, offload_params=NOWHERE)
+    work = replace(job.work, offload_optimizer=NOWHERE, offload_params=NOWHERE)
     return evaluate(
-        case,
+        job,
         layouts,
         work=work,
-        cluster=cluster_columns([p.cluster for p in places]).take(at),
-        gpus_per_instance=np.array([p.gpus_per_instance for p in places])[at],
-        usd_per_instance_hour=np.array([p.usd_per_instance_hour for p in places])[at],
-        startup_hours=np.array([p.startup_hours for p in places])[at],
-        least_billed_hours=np.array([p.least_billed_hours for p in places])[at],
+        cluster=cluster_columns(clusters).take(index),
+        **{name: np.array([rent[name] for rent in rents])[at] for name in rents[0]},
     )
 
 
@@ -180,15 +192,12 @@ def _change(
     found: Evaluated,
     rows: Mapping[str, Floats],
     n: int,
-    base: Layout,
-    num_gpus: int,
-    places: Sequence[Place],
+    start: Mapping[str, float],
+    machines: Sequence[Machine],
 ) -> Change:
-    start = start_of(base, num_gpus)
     here = {k: float(rows[k][n]) for k in KNOBS}
-    place = places[int(here["accelerator"])]
     changed = {
-        k: (word_of(k, start[k], places), word_of(k, here[k], places))
+        k: (word_of(k, start[k], machines), word_of(k, here[k], machines))
         for k in KNOBS
         if here[k] != start[k]
     }
@@ -196,8 +205,8 @@ def _change(
         changed=changed,
         layout=record_of(found.layouts, n),
         num_gpus=round(here["num_gpus"]),
-        accelerator=place.name,
-        offload=word_of("offload", here["offload"], places),
+        accelerator=machines[int(here["accelerator"])].accelerator.name,
+        offload=word_of("offload", here["offload"], machines),
         step_s=float(found.step_s[n]),
         hours=float(found.hours[n]),
         usd=float(found.usd[n]),

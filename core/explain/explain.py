@@ -1,4 +1,4 @@
-"""Layouts evaluated with one set of inputs, and the differences between two of them.
+"""Layouts of one job evaluated, and the differences between two of them.
 
 Nothing here has a formula of its own: seconds are those of `core.time.step`, bytes those of
 `core.memory.memory`, dollars those of `core.money.cost`.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,9 @@ from core.machine.efficiency import Efficiency
 from core.memory.memory import peak_bytes
 from core.memory.offload import host_bytes, work_on
 from core.money import cost as money_cost
+from core.money import other_costs
 from core.search.best import usable_share
+from core.search.job import Machine, PlanJob
 from core.search.plan import Layout
 from core.time.step import step
 from core.units import HOUR_S
@@ -29,33 +32,6 @@ from core.units import HOUR_S
 Floats = NDArray[np.float64]
 PLACES = {round(place): name for name, place in OFFLOAD.items()}
 TERMS = 3  # parts of a difference that are listed one by one
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """What is rented: one kind of instance, its GPUs and its price."""
-
-    name: str  # of the accelerator
-    cluster: Cluster  # of scalars
-    gpus_per_instance: float
-    usd_per_instance_hour: float  # NaN: no price
-    host_bytes: float = 0.0  # of the host's memory that can be used, for each GPU
-    most_gpus: float = float("inf")  # there are no more
-    startup_hours: float = 0.0
-    least_billed_hours: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """The inputs with which layouts are evaluated."""
-
-    work: Workload
-    place: Place
-    eff: Efficiency
-    memory_sigma: float
-    num_tokens: float
-    slowdown: float = 1.0  # factor on seconds from a measurement of the user's own
-    surely: bool = False  # a layout fits only if it is as unlikely to run out as a recommended one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,44 +114,55 @@ def records_of(layouts: Layouts, rows: Sequence[int]) -> list[Layout]:
     ]
 
 
+def rent_of(machine: Machine) -> dict[str, float]:
+    """What is paid for a machine: dollars are NaN where nobody has a price."""
+    usd, terms = machine.offer.usd_per_hour, machine.terms
+    return {
+        "gpus_per_instance": float(machine.offer.gpu_count),
+        "usd_per_instance_hour": np.nan if usd is None else usd,
+        "startup_hours": machine.supply.startup_hours,
+        "least_billed_hours": machine.supply.least_billed_hours,
+        "storage_usd_per_hour": terms.storage_usd_per_hour,
+        "egress_usd": terms.egress_usd,
+        "credit_usd": terms.credit_usd,
+    }
+
+
 def evaluate(
-    case: Case,
+    job: PlanJob,
     layouts: Layouts,
     *,
     work: Workload | None = None,
     cluster: Cluster | None = None,
     eff: Efficiency | None = None,
     num_tokens: Floats | float | None = None,
-    gpus_per_instance: Floats | float | None = None,
-    usd_per_instance_hour: Floats | float | None = None,
-    startup_hours: Floats | float | None = None,
-    least_billed_hours: Floats | float | None = None,
+    **rent: Floats | float,
 ) -> Evaluated:
-    """Evaluate layouts (columns) under a case; arguments that are given, also columns, replace its
-    own."""
-    work = work_on(case.work if work is None else work, layouts)
-    cluster = case.place.cluster if cluster is None else cluster
-    eff = case.eff if eff is None else eff
-    tokens = case.num_tokens if num_tokens is None else num_tokens
-    per_instance = case.place.gpus_per_instance if gpus_per_instance is None else gpus_per_instance
-    rate = case.place.usd_per_instance_hour
-    rate = rate if usd_per_instance_hour is None else usd_per_instance_hour  # type: ignore[assignment]
-    start = case.place.startup_hours if startup_hours is None else startup_hours
-    least = case.place.least_billed_hours if least_billed_hours is None else least_billed_hours
+    """Evaluate layouts (columns) of a job; arguments that are given, also columns, replace its own.
+    `rent` are keys of `rent_of`."""
+    work = work_on(job.work if work is None else work, layouts)
+    cluster = job.cluster if cluster is None else cluster
+    eff = job.eff if eff is None else eff
+    tokens = job.num_tokens if num_tokens is None else num_tokens
+    paid: dict[str, Any] = {**rent_of(job.machine), **rent}
+    start, per_instance = paid["startup_hours"], paid["gpus_per_instance"]
+    sigma = job.question.memory_sigma
     times = step(work, layouts, cluster, eff)
     memory = peak_bytes(work, layouts, cluster, eff)
-    step_s = times.step_s * case.slowdown
+    step_s = times.step_s * job.measured_factor
     steps = money_cost.num_steps(
         num_tokens=tokens, seq_len=work.seq_len, global_batch_size=work.global_batch_size
     )
     hours = np.asarray(steps) * step_s / HOUR_S
-    billed = money_cost.billed_hours(run_hours=hours, startup_hours=start, least_hours=least)
+    billed = money_cost.billed_hours(
+        run_hours=hours, startup_hours=start, least_hours=paid["least_billed_hours"]
+    )
     instances = money_cost.num_instances(num_gpus=layouts.num_gpus, gpus_per_instance=per_instance)
     need = np.sum(list(memory.values()), axis=0)
     capacity = np.broadcast_to(np.asarray(cluster.memory_bytes, dtype=float), need.shape)
     return Evaluated(
         layouts=layouts,
-        parts_s={k: v * case.slowdown for k, v in times.parts.items()},
+        parts_s={k: v * job.measured_factor for k, v in times.parts.items()},
         step_s=step_s,
         hours=start + hours,
         gpu_hours=np.asarray(
@@ -184,16 +171,24 @@ def evaluate(
             )
         ),
         usd=np.asarray(
-            money_cost.run_usd(
-                wall_clock_hours=billed, num_instances=instances, usd_per_instance_hour=rate
+            other_costs.run_total_usd(
+                instances_usd=money_cost.run_usd(
+                    wall_clock_hours=billed,
+                    num_instances=instances,
+                    usd_per_instance_hour=paid["usd_per_instance_hour"],
+                ),
+                storage_usd_per_hour=paid["storage_usd_per_hour"],
+                hours=start + hours,
+                egress_usd=paid["egress_usd"],
+                credit_usd=paid["credit_usd"],
             )
         ),
         memory_bytes=memory,
         need_bytes=need,
-        usable_bytes=capacity * usable_share(case.memory_sigma, surely=case.surely),
+        usable_bytes=capacity * usable_share(sigma, surely=job.is_sure),
         capacity_bytes=capacity,
         probability_oom=np.asarray(
-            probability_above(capacity, p50=np.maximum(need, 1.0), sigma=case.memory_sigma)
+            probability_above(capacity, p50=np.maximum(need, 1.0), sigma=sigma)
         ),
         host_bytes=np.broadcast_to(
             np.asarray(host_bytes(work, layouts, eff), dtype=float), need.shape
@@ -265,16 +260,24 @@ class CostDifference:
 
 
 def cost_difference(
-    *, first_gpu_hours: float, second_gpu_hours: float, first_usd: float, second_usd: float
+    *,
+    first_gpu_hours: float,
+    second_gpu_hours: float,
+    first_usd_per_gpu_hour: float,
+    second_usd_per_gpu_hour: float,
+    more_usd: float,
 ) -> CostDifference:
-    """Dollars by GPU-hours and by price, each change taken at the mean of the other's.
+    """Dollars by GPU-hours, at the mean of both prices, and by price and all that is priced
+    otherwise.
 
-    >>> cost_difference(first_gpu_hours=10, second_gpu_hours=20, first_usd=20, second_usd=40)
+    >>> cost_difference(
+    ...     first_gpu_hours=10, second_gpu_hours=20, first_usd_per_gpu_hour=2,
+    ...     second_usd_per_gpu_hour=2, more_usd=20,
+    ... )
     CostDifference(more_usd=20, by_gpu_hours_usd=20.0, by_price_usd=0.0)
     """
-    first, second = first_usd / first_gpu_hours, second_usd / second_gpu_hours
+    mean = (first_usd_per_gpu_hour + second_usd_per_gpu_hour) / 2
+    by_hours = (second_gpu_hours - first_gpu_hours) * mean
     return CostDifference(
-        more_usd=second_usd - first_usd,
-        by_gpu_hours_usd=(second_gpu_hours - first_gpu_hours) * (first + second) / 2,
-        by_price_usd=(second - first) * (first_gpu_hours + second_gpu_hours) / 2,
+        more_usd=more_usd, by_gpu_hours_usd=by_hours, by_price_usd=more_usd - by_hours
     )

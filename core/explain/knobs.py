@@ -7,7 +7,7 @@ from itertools import combinations, product
 
 import numpy as np
 
-from core.explain.explain import Case, Floats, Place
+from core.explain.explain import Floats
 from core.layout.degrees import (
     context_parallel,
     divisors,
@@ -20,7 +20,6 @@ from core.layout.layouts import (
     SCHEDULES,
     SEARCHED,
     SEARCHED_RECOMPUTE,
-    Choices,
     Layouts,
 )
 from core.layout.sharding import INDEX, STRATEGIES
@@ -28,6 +27,7 @@ from core.layout.workload import OFFLOAD
 from core.memory.offload import LEVELS
 from core.model.transformer import is_moe, total_params
 from core.numeric import as_float
+from core.search.job import Machine, PlanJob
 from core.search.plan import Layout
 
 # In words what core.memory.offload.LEVELS are.
@@ -60,18 +60,17 @@ def level_of(base: Layout) -> float:
     return float(LEVELS.index(here)) if here in LEVELS else float(len(LEVELS))
 
 
-def values_of(
-    case: Case, base: Layout, num_gpus: int, choices: Choices, places: Sequence[Place]
-) -> dict[str, list[float]]:
+def values_of(job: PlanJob, base: Layout, machines: Sequence[Machine]) -> dict[str, list[float]]:
     """The values that each knob is turned to, without its present one."""
-    model, cluster = case.work.model, case.place.cluster
+    model, cluster, num_gpus = job.work.model, job.machine.cluster, job.num_gpus
+    choices = job.question.choices
     domain = max(as_float(cluster.scale_up_domain), float(base.tp))
     layers = float(np.max(model.num_layers))
     experts = float(np.max(model.num_experts)) if bool(np.any(is_moe(model))) else 1.0
     searched = context_parallel(
         num_gpus=num_gpus,
-        seq_len=int(np.asarray(case.work.seq_len)),
-        global_batch_size=int(np.asarray(case.work.global_batch_size)),
+        seq_len=int(np.asarray(job.work.seq_len)),
+        global_batch_size=int(np.asarray(job.work.global_batch_size)),
         params=float(np.max(total_params(model))),
     )
     most_cp = max(*searched, 64.0 if base.cp > 1 else 1.0)
@@ -86,7 +85,7 @@ def values_of(
         "ep": _degrees(experts, int(experts)),
         "micro_batch_size": [
             float(b) for b in micro_batch_sizes(
-                global_batch_size=int(np.asarray(case.work.global_batch_size))
+                global_batch_size=int(np.asarray(job.work.global_batch_size))
             )
         ],
         "sharding": [float(INDEX[n]) for n in (choices.shardings or SEARCHED)],
@@ -95,8 +94,8 @@ def values_of(
         ],
         "offload": [float(n) for n in levels],
         "num_gpus": [float(n) for n in (num_gpus // 2, num_gpus * 2, num_gpus * 4)
-                     if 1 <= n <= min(LARGEST, case.place.most_gpus)],
-        "accelerator": [float(n) for n in range(1, len(places))],
+                     if 1 <= n <= min(LARGEST, job.machine.most_gpus)],
+        "accelerator": [float(n) for n in range(1, len(machines))],
     }  # fmt: skip
     start = start_of(base, num_gpus)
     return {k: [v for v in tried[k] if v != start[k]] for k in KNOBS}
@@ -125,11 +124,11 @@ def turned_rows(values: Mapping[str, list[float]], start: Mapping[str, float]) -
     return {k: table[:, n] for k, n in column.items()}
 
 
-def layouts_of(case: Case, base: Layout, rows: Mapping[str, Floats]) -> Layouts:
+def layouts_of(job: PlanJob, base: Layout, rows: Mapping[str, Floats]) -> Layouts:
     """The rows as layouts: data parallelism and micro-batches follow from the knobs."""
     tp, pp, cp, ep = (rows[k] for k in ("tp", "pp", "cp", "ep"))
     ranks = rows["num_gpus"] / (tp * pp * cp)
-    in_node = np.maximum(as_float(case.place.cluster.gpus_per_node) / (tp * cp), 1.0)
+    in_node = np.maximum(as_float(job.cluster.gpus_per_node) / (tp * cp), 1.0)
     hybrid = rows["sharding"] == INDEX["hsdp"]
     if base.sharding == "hsdp" and base.dp_replicate > 1:
         in_node = np.where((tp == base.tp) & (cp == base.cp), float(base.dp_shard), in_node)
@@ -138,7 +137,7 @@ def layouts_of(case: Case, base: Layout, rows: Mapping[str, Floats]) -> Layouts:
         ranks == base.dp_replicate * base.dp_shard
     )
     shard = np.where(same_ranks, float(base.dp_shard), shard)
-    moe = bool(np.any(is_moe(case.work.model)))
+    moe = bool(np.any(is_moe(job.work.model)))
     etp = np.where((ep == 1) & moe, tp, float(base.etp) if base.ep > 1 else 1.0)
     full = np.full_like(tp, 1.0)
     return Layouts(
@@ -153,7 +152,7 @@ def layouts_of(case: Case, base: Layout, rows: Mapping[str, Floats]) -> Layouts:
         dp_shard=shard,
         strategy=rows["sharding"],
         micro_batch_size=rows["micro_batch_size"],
-        num_microbatches=as_float(case.work.global_batch_size) / (ranks * rows["micro_batch_size"]),
+        num_microbatches=as_float(job.work.global_batch_size) / (ranks * rows["micro_batch_size"]),
         recompute=rows["recompute"],
         sequence_parallel=(tp > 1).astype(float),
         schedule=full * SCHEDULES.index(base.schedule),
@@ -171,12 +170,12 @@ def _places(base: Layout, level: Floats) -> dict[str, Floats]:
     return {"offload_optimizer": table[:, 0], "offload_params": table[:, 1]}
 
 
-def word_of(knob: str, value: float, places: Sequence[Place]) -> str:
+def word_of(knob: str, value: float, machines: Sequence[Machine]) -> str:
     """The value of a knob as text: zero1, full, 8."""
     names: dict[str, Sequence[str]] = {
         "sharding": [s.name for s in STRATEGIES],
         "recompute": RECOMPUTE,
         "offload": (*OFFLOADS, "elsewhere"),
-        "accelerator": [p.name for p in places],
+        "accelerator": [m.accelerator.name for m in machines],
     }
     return names[knob][int(value)] if knob in names else f"{value:.0f}"

@@ -14,12 +14,13 @@ import numpy as np
 
 from core.evidence import uncertainty
 from core.evidence.uncertainty import Circumstances
-from core.explain.explain import Case, Evaluated, Floats, evaluate
+from core.explain.explain import Evaluated, Floats, evaluate, rent_of
 from core.layout.layouts import Layouts
 from core.layout.workload import Workload
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.numeric import as_float
+from core.search.job import PlanJob
 
 CHANGE = 0.1
 LEAST = 1e-4  # of time or dollars: an input that changes them less is left out
@@ -80,7 +81,7 @@ class _Turn:
 
 
 def sensitivities(
-    case: Case,
+    job: PlanJob,
     layouts: Layouts,
     *,
     bounds: Mapping[str, tuple[float, float]] | None = None,
@@ -88,9 +89,9 @@ def sensitivities(
 ) -> tuple[Effect, ...]:
     """Effect of every input a tenth down and up, the largest first. `layouts` has one row;
     `bounds` keeps the fractions of software where they have a meaning."""
-    turns = _turns(case, layouts, bounds or {}, change)
-    base = evaluate(case, layouts)
-    found = _turned(case, layouts, turns)
+    turns = _turns(job, layouts, bounds or {}, change)
+    base = evaluate(job, layouts)
+    found = _turned(job, layouts, turns)
     hours, usd = float(base.hours[0]), float(base.usd[0])
     effects = []
     for n in range(0, len(turns), 2):
@@ -119,18 +120,18 @@ def sensitivities(
 
 
 def _turns(
-    case: Case, layouts: Layouts, bounds: Mapping[str, tuple[float, float]], change: float
+    job: PlanJob, layouts: Layouts, bounds: Mapping[str, tuple[float, float]], change: float
 ) -> list[_Turn]:
     """The lower and higher value of every input that is given and not 0."""
 
     def value(owner: object, name: str) -> float:
         return as_float(getattr(owner, name))
 
-    inputs = [("num_tokens", JOB, case.num_tokens)]
-    inputs += [(n, JOB, value(case.work, n)) for n in OF_WORK]
-    inputs += [(n, MACHINE, value(case.place.cluster, n)) for n in OF_CLUSTER]
-    inputs += [(n, SOFTWARE, value(case.eff, n)) for n in OF_EFFICIENCY]
-    inputs += [("usd_per_instance_hour", PRICE, case.place.usd_per_instance_hour)]
+    inputs = [("num_tokens", JOB, job.num_tokens)]
+    inputs += [(n, JOB, value(job.work, n)) for n in OF_WORK]
+    inputs += [(n, MACHINE, value(job.cluster, n)) for n in OF_CLUSTER]
+    inputs += [(n, SOFTWARE, value(job.eff, n)) for n in OF_EFFICIENCY]
+    inputs += [("usd_per_instance_hour", PRICE, rent_of(job.machine)["usd_per_instance_hour"])]
     turns = []
     for name, kind, now in inputs:
         if not (np.isfinite(now) and now):
@@ -144,29 +145,29 @@ def _turns(
     return turns
 
 
-def _turned(case: Case, layouts: Layouts, turns: list[_Turn]) -> Evaluated:
+def _turned(job: PlanJob, layouts: Layouts, turns: list[_Turn]) -> Evaluated:
     names = np.array([t.name for t in turns])
     to = np.array([t.to for t in turns])
 
     def column(owner: object, name: str) -> Any:
         return np.where(names == name, to, np.asarray(getattr(owner, name), dtype=float))
 
-    work: Workload = replace(case.work, **{n: column(case.work, n) for n in OF_WORK})
-    given = case.place.cluster
+    work: Workload = replace(job.work, **{n: column(job.work, n) for n in OF_WORK})
+    given = job.cluster
     cluster: Cluster = replace(given, **{n: column(given, n) for n in OF_CLUSTER})
-    eff: Efficiency = replace(case.eff, **{n: column(case.eff, n) for n in OF_EFFICIENCY})
+    eff: Efficiency = replace(job.eff, **{n: column(job.eff, n) for n in OF_EFFICIENCY})
     rows = layouts.take(np.zeros(len(turns), dtype=np.intp))
-    larger = np.asarray(work.global_batch_size) / np.asarray(case.work.global_batch_size)
+    larger = np.asarray(work.global_batch_size) / np.asarray(job.work.global_batch_size)
     rows = replace(rows, num_microbatches=np.asarray(rows.num_microbatches) * larger)
     return evaluate(
-        case,
+        job,
         rows,
         work=work,
         cluster=cluster,
         eff=eff,
-        num_tokens=np.where(names == "num_tokens", to, case.num_tokens),
+        num_tokens=np.where(names == "num_tokens", to, job.num_tokens),
         usd_per_instance_hour=np.where(
-            names == "usd_per_instance_hour", to, case.place.usd_per_instance_hour
+            names == "usd_per_instance_hour", to, rent_of(job.machine)["usd_per_instance_hour"]
         ),
     )
 

@@ -23,24 +23,6 @@ def rated_watts_per_gpu(
     return gpu_watts + host_over_gpu * full_gpu_watts
 
 
-def drawn_kwh(
-    *,
-    busy_gpu_hours: Numeric,
-    idle_gpu_hours: Numeric,
-    rated_watts_per_gpu: Numeric,
-    busy_draw: Numeric,
-    idle_draw: Numeric,
-) -> Numeric:
-    """Kilowatt-hours at the plug of the machines; a draw is a share of what they are rated at.
-
-    >>> drawn_kwh(busy_gpu_hours=100.0, idle_gpu_hours=10.0, rated_watts_per_gpu=1000.0,
-    ...     busy_draw=0.5, idle_draw=0.25)
-    52.5
-    """
-    rated_hours = busy_gpu_hours * busy_draw + idle_gpu_hours * idle_draw
-    return rated_hours * rated_watts_per_gpu / 1000
-
-
 def building_kwh(*, drawn_kwh: Numeric, pue: Numeric) -> Numeric:
     """Kilowatt-hours that cooling and losses of the building add to those at the plug. [BHR18]
 

@@ -14,6 +14,7 @@ from core.cost.uncertain import Uncertain
 from core.evidence.residual import WeightedRun
 from core.machine.offer import Offer
 from core.numeric import as_float
+from core.search.job import PlanJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +79,7 @@ class NearbyRuns:
 class AtHalfNetwork:
     """The plan, had its network half the rate."""
 
+    step_factor: float  # on its step
     tokens_per_s: float
     wall_clock_hours: float
     usd: float | None
@@ -99,6 +101,7 @@ class Plan:
 
     id: str  # stable name inside one price snapshot: what `plan=` in a link holds
     rank: int  # 1 is the recommended one
+    job: PlanJob = field(repr=False, compare=False)  # what it is computed from
     offer: Offer
     num_gpus: int
     num_nodes: int

@@ -11,6 +11,7 @@ from datetime import date
 from typing import Any
 
 from core.machine.offer import Offer, Purchase
+from core.machine.rented import Terms
 from core.money.other_costs import GB, MONTH_H, egress_usd, storage_usd
 from pricing.book.cells import ANY
 from pricing.book.rows import Commitment, Credit, Egress, Owned, PriceBook, Rate, Row, Storage
@@ -21,24 +22,6 @@ OWN = "own"  # the provider of owned clusters
 SOURCE = "price book "  # begins the source of every offer from a book
 QUOTE = "quote"  # source of every offer that the user typed in
 ON_NO_LIST = "on no list"  # begins the note of an offer that only the book has
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """What a run at one seller pays in addition to its instances, and its credits."""
-
-    egress_usd: float = 0.0  # once
-    checkpoint_usd_per_hour: float = 0.0  # storage
-    data_usd_per_hour: float = 0.0  # storage
-    credit_usd: float = 0.0
-
-    @property
-    def storage_usd_per_hour(self) -> float:
-        """Storage of checkpoints and data."""
-        return self.checkpoint_usd_per_hour + self.data_usd_per_hour
-
-
-NO_TERMS = Terms()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -151,7 +151,7 @@ def test_words_cards_and_reports_show_the_same_figures(found):
     assert report["Time of the run, all in"][0] == days
     assert plan_document.label(plan).startswith(f"#1: {fmt.usd_short(usd.expected)}, {days}, ")
     assert f"{days} and {fmt.usd(usd.expected)} expected, all in" in (
-        forecast_sentences(scenario, plan, None)  # of launch files
+        forecast_sentences(plan, None)  # of launch files
     )
     assert recommended_sentence(scenario, answer)
     chance = plan.total.chance_on_time

@@ -69,10 +69,7 @@ SECONDS = (
             "[device] * [time]",
         ),
         (
-            lambda: money_energy.drawn_kwh(
-                busy_gpu_hours=9 * u.device * u.hour, idle_gpu_hours=1 * u.device * u.hour,
-                rated_watts_per_gpu=700 * u.watt / u.device, busy_draw=0.8, idle_draw=0.2,
-            ),
+            lambda: money_energy.building_kwh(drawn_kwh=9 * u.kilowatt_hour, pue=1.2),
             "[energy]",
         ),
         (

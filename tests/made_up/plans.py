@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cache
+
 import numpy as np
 
+from app.forecast import machines
+from app.forecast.search import plan_job
+from app.forecast.training import question_of
 from core.cost.distribution import Cumulants, fitted
 from core.cost.run_cost import TERMS, RunCost
 from core.cost.uncertain import Uncertain, certain
 from core.evidence.residual import WeightedRun
 from core.machine.offer import Offer
+from core.scenario import Scenario
+from core.search.job import PlanJob
 from core.search.plan import (
     Answer,
     AtHalfNetwork,
@@ -114,7 +122,7 @@ def supply(**changes: object) -> PlanSupply:
 
 
 def at_half_network() -> AtHalfNetwork:
-    return AtHalfNetwork(tokens_per_s=90e3, wall_clock_hours=240.0, usd=1000.0)
+    return AtHalfNetwork(step_factor=4.15, tokens_per_s=90e3, wall_clock_hours=240.0, usd=1000.0)
 
 
 def nearby() -> NearbyRuns:
@@ -125,10 +133,19 @@ def nearby() -> NearbyRuns:
     )  # fmt: skip
 
 
+@cache
+def job() -> PlanJob:
+    """The default scenario on 64 GPUs of the offer, with no particular stack."""
+    scenario = Scenario(stack="generic")
+    machine = machines.machine(offer(), machines.accelerator_of("H100-80GB-SXM", scenario))
+    return plan_job(scenario, question_of(scenario), machine, 64)
+
+
 def plan(**changes: object) -> Plan:
     given = {
         "id": "aws.p5.48xlarge.64",
         "rank": 1,
+        "job": job(),
         "offer": offer(),
         "num_gpus": 64,
         "num_nodes": 8,
@@ -154,6 +171,9 @@ def plan(**changes: object) -> Plan:
         "assumptions": ("Efficiency is that of published runs.",),
         **changes,
     }
+    if "job" not in changes:
+        machine = replace(job().machine, offer=given["offer"])
+        given["job"] = replace(job(), machine=machine, num_gpus=given["num_gpus"])
     usd = given.pop("usd", spread(10_912.0, 12_412.0, 14_170.0))
     if usd is None:
         given |= {"usd_per_hour": None, "usd_per_gpu_hour": None}

@@ -30,7 +30,7 @@ NO_FORMULAS = re.compile(
 # Of modules without a test file of their name, and of those that others test as well.
 TESTED_BY = {
     "bounds": ("brute_force", "search"), "calibration": ("measured_shapes", "calibration_fit"),
-    "cluster": ("facts", "links"), "finish_time": ("goodput", "scale"),
+    "cluster": ("facts", "links"),
     "joined_search": ("search_memory",), "kernels": ("gemm", "layer"), "knobs": ("changes",),
     "monte_carlo": ("goodput", "policies"), "numeric": ("units",), "other_costs": ("price_book",),
     "owned": ("price_book",), "fastest": ("search", "brute_force"), "scaling": ("scale",),

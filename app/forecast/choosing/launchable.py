@@ -9,13 +9,13 @@ from functools import cache
 
 from app.forecast import stack_limits
 from app.forecast.failure_times import saves_behind_training
-from app.forecast.machines import Machine
 from app.forecast.search import Found
 from app.forecast.training import workload_of
 from app.scenario.model import model_of
 from core.layout.sharding import INDEX, reduced_gradient_bytes
 from core.numeric import as_float
 from core.scenario import Scenario
+from core.search.job import Machine
 from core.search.plan import Layout
 from hardware.efficiency import GENERIC
 from hardware.stack_support import support_of

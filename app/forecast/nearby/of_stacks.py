@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from app.forecast import stack_limits
 from app.forecast.nearby.moved import Rows
-from app.forecast.training import Question
 from core.evidence.residual import MOST
 from core.scenario import Scenario
 from core.search.best import Best, Job, worth
 from core.search.columns import joined_layouts
+from core.search.job import Question
 from core.search.joined_search import Taken, fastest_of
 from core.search.plan import Counts
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from app.document import format as fmt
 from app.document import vocabulary
-from app.forecast.machines import GIVEN, Machine
+from app.forecast.machines import GIVEN
 from app.forecast.rows.row import Row
-from app.forecast.search import host_memory
 from core.cost.run_cost import RunCost
 from core.machine.cluster import ASSUMED_CEILING
+from core.machine.rented import NO_TERMS
 from core.numeric import as_float
+from core.search.job import Machine
 from core.search.plan import Layout
 from core.units import GIB
-from pricing.book.offers import NO_TERMS, is_booked
+from pricing.book.offers import is_booked
 
 STEADY = (
     "Steady state: failures, checkpoints, restarts and start-up are in expected time and cost, "
@@ -117,6 +118,6 @@ def on_the_host(m: Machine, layout: Layout, needed: float) -> tuple[str, ...]:
     if layout.offload_optimizer == layout.offload_params == "none":
         return ()
     what = "Optimizer states and weights" if layout.offload_params != "none" else "Optimizer states"
-    usable = host_memory(m)
+    usable = m.host_bytes
     room = f", of {usable / GIB:,.0f} GiB that can be used" if usable else ""
     return (f"{what} wait in the host's memory: {needed / GIB:,.0f} GiB a GPU{room}.",)

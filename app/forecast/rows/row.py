@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.forecast.machines import Machine
 from app.forecast.search import Found
 from core.money import cost as money_cost
+from core.search.job import Machine
 from core.search.plan import ChosenCorrection
 from core.units import HOUR_S
 

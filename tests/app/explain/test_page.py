@@ -44,7 +44,7 @@ def test_the_next_bottleneck_is_said_without_a_click():
     assert not page.exception
     scenario = Scenario.parse({**QUICK, "prices": resolve.current_prices()})
     plan = forecast_answer.answer(scenario, top=1).plans[0]
-    found = explained.why(scenario, plan, None)
+    found = explained.why(plan, None)
     said = next(t for t in texts(page) if t.startswith("**Why this plan**"))
     assert explain_words.next_sentence(found.faster) in said
     assert explain_page.MINE not in {t.key for t in page.text_input}  # nothing else is worked out
@@ -123,9 +123,9 @@ def test_the_section_adds_little_to_a_page_that_is_warm():
     for n in range(4):
         st.cache_data.clear()
         began = time.thread_time()
-        explain_page._why((), plan.id, str(n), scenario, plan, other)
-        explain_page._sensitivity((), plan.id, scenario, plan)
-        explain_page._named((), plan.id, f"tp={2 ** (n % 4)}", scenario, plan)
+        explain_page._why((), plan.id, str(n), plan, other)
+        explain_page._sensitivity((), plan.id, plan)
+        explain_page._named((), plan.id, f"tp={2 ** (n % 4)}", plan)
         seconds.append(time.thread_time() - began)
     assert min(seconds) < SLOWEST_S
 

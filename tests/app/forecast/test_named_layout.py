@@ -17,16 +17,14 @@ QUICK = {"gpu": "H100-80GB-SXM", "cloud": "aws", "num_gpus": "64", "num_tokens":
 
 
 @pytest.fixture(scope="module")
-def job():
-    """A setting on 64 H100 and the best plan on it."""
+def plan():
+    """The best plan on 64 H100."""
     scenario = Scenario.parse(QUICK)
-    plan = forecast_answer.answer(scenario, top=3).plans[0]
-    return explained.setting_of(scenario, plan), plan
+    return forecast_answer.answer(scenario, top=3).plans[0]
 
 
-def named(job, text, **changes):
-    setting, plan = job
-    return explained.named(setting, text, like=plan.layout, **changes)
+def named(plan, text, **changes):
+    return explained.named(plan.job, text, like=plan.layout, **changes)
 
 
 @pytest.mark.parametrize(
@@ -46,8 +44,8 @@ def named(job, text, **changes):
         "reshard_after_forward=0,sharding=fsdp2",
     ],
 )
-def test_what_is_said_stands_and_the_rest_is_as_estimate_finds_it(job, text):
-    found = named(job, text)
+def test_what_is_said_stands_and_the_rest_is_as_estimate_finds_it(plan, text):
+    found = named(plan, text)
     said = parse_layout(text)
     for key, value in said.items():
         if key == "dp":
@@ -65,9 +63,8 @@ def test_what_is_said_stands_and_the_rest_is_as_estimate_finds_it(job, text):
         assert found.figures.step_s == pytest.approx(sum(best.step_s.values()))
 
 
-def test_the_best_plans_own_layout_is_itself(job):
-    plan = job[1]
-    found = named(job, layout_text(plan.layout))
+def test_the_best_plans_own_layout_is_itself(plan):
+    found = named(plan, layout_text(plan.layout))
     assert found.layout == plan.layout
     assert found.figures.step_s == pytest.approx(sum(plan.step_s.values()))
     assert found.figures.usd == pytest.approx(plan.usd.p50)
@@ -75,8 +72,8 @@ def test_the_best_plans_own_layout_is_itself(job):
     assert found.figures.probability_oom == pytest.approx(plan.probability_oom)
 
 
-def test_a_group_of_shards_that_the_search_never_tries_is_taken_as_said(job):
-    found = named(job, "sharding=hsdp,tp=1,dp_replicate=2,dp_shard=32")
+def test_a_group_of_shards_that_the_search_never_tries_is_taken_as_said(plan):
+    found = named(plan, "sharding=hsdp,tp=1,dp_replicate=2,dp_shard=32")
     assert (found.layout.dp_replicate, found.layout.dp_shard) == (2, 32)
     assert found.verdict == "fits"
 
@@ -93,27 +90,26 @@ def test_a_group_of_shards_that_the_search_never_tries_is_taken_as_said(job):
         ("virtual_stages=2,pp=1", {"no_pipeline"}),
     ],
 )
-def test_what_cannot_be_is_told_rule_by_rule(job, text, reasons):
-    found = named(job, text)
+def test_what_cannot_be_is_told_rule_by_rule(plan, text, reasons):
+    found = named(plan, text)
     assert found.verdict == "illegal"
     assert found.figures is None
     assert reasons <= {o.reason for o in found.obstacles}
     assert found.text == text
 
 
-def test_a_missing_degree_is_not_a_reason_of_its_own(job):
+def test_a_missing_degree_is_not_a_reason_of_its_own(plan):
     """What is completed breaks as few rules as it can."""
-    assert [o.reason for o in named(job, "ep=8").obstacles] == ["no_experts"]
-    assert {o.reason for o in named(job, "tp=5").obstacles} == {
+    assert [o.reason for o in named(plan, "ep=8").obstacles] == ["no_experts"]
+    assert {o.reason for o in named(plan, "tp=5").obstacles} == {
         "gpu_count", "heads", "kv_heads", "ffn",
     }  # fmt: skip
 
 
-def test_too_little_memory_is_told_with_what_fits(job):
+def test_too_little_memory_is_told_with_what_fits(plan):
     scenario = Scenario.parse({**QUICK, "model": "llama3.1-70b"})
     plan = forecast_answer.answer(scenario, top=1).plans[0]
-    setting = explained.setting_of(scenario, plan)
-    found = explained.named(setting, "tp=1,pp=1,sharding=ddp", like=plan.layout)
+    found = explained.named(plan.job, "tp=1,pp=1,sharding=ddp", like=plan.layout)
     assert found.verdict == "does_not_fit"
     assert found.shortage.over_bytes > 0
     assert found.changes.ranked
@@ -146,9 +142,9 @@ def test_too_little_memory_is_told_with_what_fits(job):
         ("tp=\N{FULLWIDTH DIGIT EIGHT}", "whole number"),
     ],
 )
-def test_what_is_no_layout_is_one_sentence(job, text, says):
+def test_what_is_no_layout_is_one_sentence(plan, text, says):
     with pytest.raises(ScenarioError) as e:
-        named(job, text)
+        named(plan, text)
     sentence = str(e.value)
     assert says in sentence
     assert "--" not in sentence
@@ -158,9 +154,9 @@ def test_what_is_no_layout_is_one_sentence(job, text, says):
 
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("value", ["1", "2", "131072", "none", "zero3", "ring", "naive"])
-def test_no_single_key_breaks_anything(job, key, value):
+def test_no_single_key_breaks_anything(plan, key, value):
     try:
-        found = named(job, f"{key}={value}", most=1)
+        found = named(plan, f"{key}={value}", most=1)
     except ScenarioError:
         return
     assert found.verdict in ("fits", "does_not_fit", "illegal")

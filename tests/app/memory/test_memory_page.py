@@ -86,13 +86,13 @@ def plan(scenario):
 
 
 @pytest.fixture(scope="module")
-def held(scenario, plan):
-    return held_of(scenario, plan)
+def held(plan):
+    return held_of(plan)
 
 
 @pytest.fixture(scope="module")
-def found(scenario, plan):
-    return plans_by_count(scenario, plan)
+def found(plan):
+    return plans_by_count(plan)
 
 
 class TestLayouts:
@@ -128,17 +128,17 @@ class TestLayouts:
                     for b in held.of(kind)]  # fmt: skip
             assert len(set(cuts)) == len(cuts)
 
-    def test_of_too_many_layouts_some_degrees_stay(self, scenario, plan, monkeypatch):
+    def test_of_too_many_layouts_some_degrees_stay(self, plan, monkeypatch):
         monkeypatch.setattr(memory_layouts, "MOST_ROWS", 2000)
-        few = held_of(scenario, plan)
+        few = held_of(plan)
         assert few.same[0] == "cp"
         assert 0 < few.num_legal <= 2000
         assert "as the plan has them" in memory_words.layouts_sentence(few)
         assert {b.layout.ep for b in few.bars} == {plan.layout.ep}
 
-    def test_a_measured_plan_moves_all_layouts_alike(self, scenario, plan, held):
-        slow = replace(plan, step_s={k: 2 * s for k, s in plan.step_s.items()})
-        for before, after in zip(held.bars, held_of(scenario, slow).bars, strict=True):
+    def test_a_measured_plan_moves_all_layouts_alike(self, plan, held):
+        slow = replace(plan.job, measured_factor=2 * plan.job.measured_factor)
+        for before, after in zip(held.bars, held_of(replace(plan, job=slow)).bars, strict=True):
             assert after.step_s == pytest.approx(2 * before.step_s)
 
     def test_the_nearest_miss_is_that_of_the_answer(self):

@@ -15,7 +15,6 @@ import pytest
 from app.document import format as fmt
 from app.forecast import answer as forecast_answer
 from app.forecast import resolve
-from app.forecast.stack_limits import as_planned
 from app.plan.planned import asked_plan
 from app.scale import charts as scale_charts
 from app.scale import document as scale_document
@@ -64,8 +63,8 @@ def test_own_count_costs_what_the_plan_costs(usual):
 
 
 def test_another_count_is_the_answer_at_that_count(usual):
-    scenario, plan, found = usual
-    there = as_planned(scenario, plan).model_copy(update={"num_gpus": (128,)})  # with its stack
+    _, plan, found = usual
+    there = plan.job.scenario.model_copy(update={"num_gpus": (128,)})  # with its stack
     same = next(p for p in forecast_answer.answer(there, top=100).plans if p.offer == plan.offer)
     assert found.at(128).plan.wall_clock_hours == pytest.approx(same.wall_clock_hours)
     assert found.at(128).plan.usd.p50 == pytest.approx(same.usd.p50)

@@ -29,7 +29,7 @@ from core.layout.layouts import RECOMPUTE
 from core.memory.memory import peak_bytes
 from core.search.best import Z_80
 from core.time.step import PARTS, step
-from tests.made_up.cases import NUM_GPUS, case, layout, legal
+from tests.made_up.cases import NUM_GPUS, job, layout, legal
 from tests.made_up.jobs import CLUSTER, LLAMA_70B, MIXTRAL_8X7B
 
 
@@ -108,7 +108,7 @@ def test_twice_a_resource_saves_what_is_said(job):
 
 def test_tensor_parallelism_wants_a_faster_link_inside_the_node():
     rows = columns_of([layout(tp=8, sharding="zero1", recompute="none")], [NUM_GPUS])
-    told = faster(case(LLAMA_70B), rows)
+    told = faster(job(LLAMA_70B), rows)
     assert told.next.group == "tp_exposed"
     assert told.next.remedies[0].resource == "scale_up_bytes_per_s"
     assert told.next.remedies[0].needed > 2 * CLUSTER.scale_up_bytes_per_s
@@ -117,7 +117,7 @@ def test_tensor_parallelism_wants_a_faster_link_inside_the_node():
 def test_latency_is_hidden_by_no_bandwidth():
     rows = columns_of([layout(tp=8, sharding="zero1", recompute="none")], [NUM_GPUS])
     slow = replace(CLUSTER, scale_up_hop_s=1e-4)
-    found = replace(case(), place=replace(case().place, cluster=slow))
+    found = replace(job(), cluster=slow)
     told = faster(found, rows).next
     assert told.group == "tp_exposed"
     link = next(r for r in told.remedies if r.resource == "scale_up_bytes_per_s")
@@ -129,23 +129,23 @@ def test_latency_is_hidden_by_no_bandwidth():
 
 def test_a_bubble_wants_a_larger_batch():
     rows = columns_of([layout(pp=8, num_microbatches=16, sharding="zero1")], [NUM_GPUS])
-    small = case(LLAMA_70B, global_batch_size=128.0)
+    small = job(LLAMA_70B, global_batch_size=128.0)
     bubble = next(b for b in faster(small, rows).bottlenecks if b.group == "bubble")
     assert [r.resource for r in bubble.remedies] == [BATCH]
     assert bubble.remedies[0].needed % 16 == 0
 
 
 def test_experts_over_a_slow_link_want_a_faster_one():
-    found = case(MIXTRAL_8X7B)
-    slow = replace(found.place, cluster=replace(CLUSTER, scale_up_bytes_per_s=20e9))
+    found = job(MIXTRAL_8X7B)
+    slow = replace(CLUSTER, scale_up_bytes_per_s=20e9)
     rows = columns_of([layout(ep=8, sharding="zero1")], [NUM_GPUS])
-    told = faster(replace(found, place=slow), rows)
+    told = faster(replace(found, cluster=slow), rows)
     assert told.next.group == "ep_exposed"
     assert told.next.remedies[0].resource == "scale_up_bytes_per_s"
 
 
 def test_less_recompute_needs_memory_that_is_enough():
-    found = case(LLAMA_70B)
+    found = job(LLAMA_70B)
     one = layout(tp=8, sharding="zero1", recompute="full")
     told = faster(found, columns_of([one], [NUM_GPUS]))
     part = next(b for b in told.bottlenecks if b.group == "recompute")
@@ -158,7 +158,8 @@ def test_less_recompute_needs_memory_that_is_enough():
             larger = replace(CLUSTER, memory_bytes=r.needed)
             need = sum(v[0] for v in peak_bytes(found.work, rows, larger, found.eff).values())
             seconds = float(step(found.work, rows, CLUSTER, found.eff).step_s[0])
-            times[kind] = (need / np.exp(-Z_80 * found.memory_sigma), told.step_s - seconds)
+            needed = need / np.exp(-Z_80 * found.question.memory_sigma)
+            times[kind] = (needed, told.step_s - seconds)
         assert any(
             need == pytest.approx(r.needed, rel=1e-3) and r.saved_s == pytest.approx(saved)
             for need, saved in times.values()
@@ -167,8 +168,8 @@ def test_less_recompute_needs_memory_that_is_enough():
 
 def test_the_memory_of_a_small_device_grows_with_what_it_keeps_for_itself():
     small = replace(CLUSTER, memory_bytes=4e9)
-    found = case()
-    found = replace(found, place=replace(found.place, cluster=small))
+    found = job()
+    found = replace(found, cluster=small)
     one = layout(recompute="full")
     told = faster(found, columns_of([one], [NUM_GPUS]))
     part = next(b for b in told.bottlenecks if b.group == "recompute")
@@ -181,7 +182,7 @@ def test_the_memory_of_a_small_device_grows_with_what_it_keeps_for_itself():
             for kind in RECOMPUTE[:2]
             for rows in [columns_of([replace(one, recompute=kind)], [NUM_GPUS])]
         ]
-        usable = r.needed * np.exp(-Z_80 * found.memory_sigma)
+        usable = r.needed * np.exp(-Z_80 * found.question.memory_sigma)
         assert any(need == pytest.approx(usable, rel=1e-4) for need in needs)
 
 
@@ -194,12 +195,12 @@ def test_the_limit_of_what_is_hidden_is_documented():
 
 def test_one_node_has_no_network_to_improve():
     rows = columns_of([layout(dp_shard=8, num_microbatches=64)], [8])
-    told = faster(case(), rows)
+    told = faster(job(), rows)
     assert not {x.resource for x in told.levers} & {"scale_out_bytes_per_s", "scale_out_hop_s"}
 
 
 def test_computing_is_work_that_nothing_hides():
-    told = faster(case(), columns_of([layout()], [NUM_GPUS]))
+    told = faster(job(), columns_of([layout()], [NUM_GPUS]))
     for b in told.bottlenecks:
         if b.group in WORK:
             assert all(r.needed is None for r in b.remedies if r.resource != MEMORY)
@@ -214,7 +215,7 @@ def test_computing_is_work_that_nothing_hides():
 
 def test_a_measurement_moves_every_second():
     rows = columns_of([layout(tp=8, sharding="zero1")], [NUM_GPUS])
-    plain, moved = faster(case(), rows), faster(replace(case(), slowdown=2.0), rows)
+    plain, moved = faster(job(), rows), faster(replace(job(), measured_factor=2.0), rows)
     assert moved.step_s == pytest.approx(2 * plain.step_s)
     for a, b in zip(plain.bottlenecks, moved.bottlenecks, strict=True):
         assert b.exposed_s == pytest.approx(2 * a.exposed_s)
@@ -224,6 +225,6 @@ def test_a_measurement_moves_every_second():
 def test_a_resource_once_as_good_changes_nothing():
     rows = columns_of([layout()], [NUM_GPUS])
     names = np.array(RESOURCES)
-    groups, step_s = improved(case(), rows, names, np.ones(len(names)))
+    groups, step_s = improved(job(), rows, names, np.ones(len(names)))
     assert np.ptp(step_s) == 0
     assert all(np.ptp(s) == 0 for s in groups.values())

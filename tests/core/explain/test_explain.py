@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 
 from core.explain.explain import (
     TERMS,
-    Case,
-    Place,
     columns_of,
     cost_difference,
     difference,
@@ -25,17 +23,10 @@ from core.money import cost as money_cost
 from core.search.best import MAX_PROBABILITY_OOM
 from core.search.plan import Layout
 from core.time.step import PARTS, step
-from tests.made_up.cases import layout
-from tests.made_up.jobs import CLUSTER, LLAMA_8B, SHIPPED, layouts, workload
+from tests.made_up.cases import job, layout, machine
+from tests.made_up.jobs import CLUSTER, layouts
 
-PLACE = Place(name="H100", cluster=CLUSTER, gpus_per_instance=8.0, usd_per_instance_hour=55.0)
-CASE = Case(
-    work=workload(LLAMA_8B),
-    place=PLACE,
-    eff=SHIPPED["generic"],
-    memory_sigma=0.1,
-    num_tokens=1e10,
-)
+JOB = replace(job(seq_len=4096.0, global_batch_size=64.0, on=machine(usd=55.0)), num_tokens=1e10)
 SECONDS = st.dictionaries(st.sampled_from(PARTS), st.floats(0, 1e4), min_size=1)
 
 
@@ -54,9 +45,9 @@ def test_a_layout_goes_into_columns_and_back():
 @given(layouts())
 def test_what_is_evaluated_is_the_step_and_the_memory_of_the_core(one):
     rows = replace(one, **{f.name: np.atleast_1d(getattr(one, f.name)) for f in fields(one)})
-    found = evaluate(CASE, rows)
-    times = step(CASE.work, rows, CLUSTER, CASE.eff)
-    memory = peak_bytes(CASE.work, rows, CLUSTER, CASE.eff)
+    found = evaluate(JOB, rows)
+    times = step(JOB.work, rows, CLUSTER, JOB.eff)
+    memory = peak_bytes(JOB.work, rows, CLUSTER, JOB.eff)
     assert found.step_s[0] == times.step_s[0]
     assert sum(v[0] for v in found.parts_s.values()) == pytest.approx(found.step_s[0])
     assert found.need_bytes[0] == pytest.approx(sum(v[0] for v in memory.values()))
@@ -71,7 +62,7 @@ def test_what_is_evaluated_is_the_step_and_the_memory_of_the_core(one):
 
 def test_a_measurement_moves_seconds_hours_and_dollars_alike():
     rows = columns_of([layout(num_microbatches=1)], [64])
-    plain, moved = evaluate(CASE, rows), evaluate(replace(CASE, slowdown=1.25), rows)
+    plain, moved = evaluate(JOB, rows), evaluate(replace(JOB, measured_factor=1.25), rows)
     for name in ("step_s", "hours", "usd", "gpu_hours"):
         assert getattr(moved, name)[0] == pytest.approx(1.25 * getattr(plain, name)[0])
     assert moved.parts_s["matmul"][0] == pytest.approx(1.25 * plain.parts_s["matmul"][0])
@@ -98,22 +89,27 @@ def test_equal_steps_have_no_terms():
     assert (found.terms, found.rest_s, found.more_s) == ((), 0.0, 0.0)
 
 
-@given(*[st.floats(1, 1e7)] * 4)
-def test_dollars_are_gpu_hours_and_their_price(first_hours, second_hours, first_usd, second_usd):
+@given(*[st.floats(1, 1e7)] * 4, st.floats(0, 1e7))
+def test_dollars_are_gpu_hours_and_their_price(first_hours, second_hours, first, second, other):
+    more = second * second_hours - first * first_hours + other
     found = cost_difference(
         first_gpu_hours=first_hours,
         second_gpu_hours=second_hours,
-        first_usd=first_usd,
-        second_usd=second_usd,
+        first_usd_per_gpu_hour=first,
+        second_usd_per_gpu_hour=second,
+        more_usd=more,
     )
-    assert found.more_usd == second_usd - first_usd
+    assert found.more_usd == more
+    by_price = (second - first) * (first_hours + second_hours) / 2 + other
+    scale = max(first, second) * max(first_hours, second_hours)
+    assert found.by_price_usd == pytest.approx(by_price, abs=1e-9 * scale)
     told = found.by_gpu_hours_usd + found.by_price_usd
-    scale = max(first_usd / first_hours, second_usd / second_hours) * max(first_hours, second_hours)
     assert told == pytest.approx(found.more_usd, abs=1e-9 * scale)
 
 
 def test_an_equal_price_is_no_reason_for_another_cost():
     found = cost_difference(
-        first_gpu_hours=100, second_gpu_hours=150, first_usd=200, second_usd=300
-    )
+        first_gpu_hours=100, second_gpu_hours=150, first_usd_per_gpu_hour=2,
+        second_usd_per_gpu_hour=2, more_usd=100,
+    )  # fmt: skip
     assert (found.by_gpu_hours_usd, found.by_price_usd) == (100, 0)

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.explain.explain import Case, Place, columns_of, evaluate
+from core.explain.explain import columns_of, evaluate
 from core.explain.obstacles import figures, obstacles, shortage
 from core.layout.layouts import RULES, Choices
 from core.memory.memory import peak_bytes
-from tests.made_up.cases import layout
+from tests.made_up.cases import job, layout
 from tests.made_up.jobs import CLUSTER, LLAMA_8B, LLAMA_70B, MIXTRAL_8X7B, SHIPPED, workload
 
 WORK = workload(LLAMA_8B, global_batch_size=512.0)
@@ -68,11 +68,9 @@ def test_experts_are_counted():
 
 def test_a_shortage_is_the_peak_less_what_can_be_planned_with():
     work = workload(LLAMA_70B, global_batch_size=512.0)
-    place = Place(name="", cluster=CLUSTER, gpus_per_instance=8, usd_per_instance_hour=50)
     eff = SHIPPED["generic"]
-    case = Case(work=work, place=place, eff=eff, memory_sigma=0.1, num_tokens=1e12)
     rows = columns_of([layout(sharding="ddp", recompute="none"), layout()], [64, 64])
-    found = evaluate(case, rows)
+    found = evaluate(job(LLAMA_70B, seq_len=4096.0), rows)
     lacks = shortage(found, 0)
     peak = {k: v[0] for k, v in peak_bytes(work, rows, CLUSTER, eff).items()}
     assert lacks.need_bytes == pytest.approx(sum(peak.values()))

@@ -26,7 +26,7 @@ from core.explain.sensitivity import (
 from core.machine.efficiency import Efficiency
 from core.memory.memory import peak_bytes
 from core.time.step import step
-from tests.made_up.cases import NUM_GPUS, case, layout, legal
+from tests.made_up.cases import NUM_GPUS, job, layout, legal, machine
 from tests.made_up.jobs import CLUSTER, SHIPPED
 
 
@@ -51,7 +51,8 @@ def run(found, one, name=None, kind=None, value=0.0):
     steps = math.ceil(tokens / (work.seq_len * work.global_batch_size))
     hours = steps * seconds / 3600
     need = sum(float(v[0]) for v in peak_bytes(work, rows, cluster, eff).values())
-    oom = uncertainty.probability_above(cluster.memory_bytes, p50=need, sigma=found.memory_sigma)
+    sigma = found.question.memory_sigma
+    oom = uncertainty.probability_above(cluster.memory_bytes, p50=need, sigma=sigma)
     return hours, hours * 8 * usd, float(oom)
 
 
@@ -74,7 +75,7 @@ def test_every_effect_is_the_forecast_with_that_input(job):
 
 
 def test_effects_are_a_tenth_each_way_and_the_largest_comes_first():
-    effects = sensitivities(case(), columns_of([layout()], [NUM_GPUS]))
+    effects = sensitivities(job(), columns_of([layout()], [NUM_GPUS]))
     assert all(
         (e.low, e.high) == pytest.approx((0.9 * e.value, 1.1 * e.value))
         for e in effects
@@ -92,7 +93,7 @@ def test_effects_are_a_tenth_each_way_and_the_largest_comes_first():
 
 def test_what_moves_nothing_is_not_told():
     """Full sharding has no pipeline: its exposed share has no part in the step."""
-    effects = sensitivities(case(), columns_of([layout()], [NUM_GPUS]))
+    effects = sensitivities(job(), columns_of([layout()], [NUM_GPUS]))
     names = {e.name for e in effects}
     assert "pp_exposed" not in names
     assert "ep_exposed" not in names
@@ -101,10 +102,10 @@ def test_what_moves_nothing_is_not_told():
 
 
 def test_memory_moves_the_chance_to_run_out_and_not_the_time():
-    found, rows = case(), columns_of([layout()], [NUM_GPUS])
+    found, rows = job(), columns_of([layout()], [NUM_GPUS])
     need = sum(v[0] for v in peak_bytes(found.work, rows, CLUSTER, found.eff).values())
     tight = replace(CLUSTER, memory_bytes=1.1 * float(need))
-    found = replace(found, place=replace(found.place, cluster=tight))
+    found = replace(found, cluster=tight)
     effect = next(e for e in sensitivities(found, rows) if e.name == "memory_bytes")
     assert (effect.time_low, effect.time_high) == (0, 0)
     assert effect.oom_low > effect.oom_high
@@ -112,7 +113,7 @@ def test_memory_moves_the_chance_to_run_out_and_not_the_time():
 
 def test_fractions_stay_where_they_have_a_meaning():
     bounds = {"matmul": (0.6, 0.95)}
-    effects = sensitivities(case(), columns_of([layout()], [NUM_GPUS]), bounds=bounds)
+    effects = sensitivities(job(), columns_of([layout()], [NUM_GPUS]), bounds=bounds)
     matmul = next(e for e in effects if e.name == "matmul")
     assert matmul.high == 0.95
     power = next(e for e in effects if e.name == "power_share")
@@ -120,8 +121,8 @@ def test_fractions_stay_where_they_have_a_meaning():
 
 
 def test_without_a_price_time_alone_is_told():
-    found = case()
-    free = replace(found, place=replace(found.place, usd_per_instance_hour=math.nan))
+    found = job()
+    free = replace(found, machine=machine(usd=None))
     effects = sensitivities(free, columns_of([layout()], [NUM_GPUS]))
     assert effects
     assert all(math.isnan(e.usd_low) and e.swing > 0 for e in effects if e.name != "memory_bytes")

@@ -1,9 +1,11 @@
 """NCCL's settings: every row has a reason and a source; each fabric gets its own."""
 
 import subprocess
+from dataclasses import replace
 
 import pytest
 
+from app.forecast import machines
 from app.launch.job import nccl_fabrics
 from core.errors import FactError
 from core.scenario import Scenario
@@ -16,6 +18,7 @@ from hardware.nccl_env import (
 )
 from runners.recipes.job import RecipeError
 from runners.recipes.registry import files_of, target
+from tests.made_up.plans import job as made_up_job
 from tests.made_up.plans import offer, plan
 from tests.made_up.recipes import one_gpu, recipe_job
 
@@ -138,5 +141,8 @@ def test_a_given_fabric_wins_and_an_unknown_one_is_a_sentence():
 )
 def test_the_fabric_of_a_plan(instance, fabric, sharp, accelerator, wanted):
     scenario = Scenario.parse({"model": "llama3.1-8b", "network_reduction": str(sharp).lower()})
-    made = plan(offer=offer(instance_type=instance, accelerator=accelerator))
-    assert nccl_fabrics(scenario, made, fabric) == wanted
+    machine = machines.machine(
+        offer(instance_type=instance), machines.accelerator_of(accelerator, scenario)
+    )
+    job = replace(made_up_job(), scenario=scenario, machine=machine)
+    assert nccl_fabrics(plan(offer=machine.offer, job=job), fabric) == wanted

@@ -10,10 +10,10 @@ from typing import Literal
 
 import numpy as np
 
-from app.forecast.machines import Machine, as_known, unpriced_machine
-from app.forecast.search import best_of, host_memory, job_of
+from app.forecast.machines import as_known, unpriced_machine
+from app.forecast.search import best_of, job_of
 from app.forecast.stack_limits import software
-from app.forecast.training import Question, question_of
+from app.forecast.training import question_of
 from core.evidence.uncertainty import Circumstances, of_step, probability_above, throughput_sigma
 from core.explain.explain import record_of
 from core.layout.layouts import RULES
@@ -22,6 +22,7 @@ from core.memory.offload import host_bytes
 from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.best import MAX_PROBABILITY_OOM, Best, Job
+from core.search.job import Machine, Question
 from core.search.plan import Layout
 from core.units import to_si
 
@@ -144,7 +145,7 @@ def _posed(scenario: Scenario, node: Node) -> tuple[Question, Job, float]:
     question, count = question_of(scenario), scenario.num_gpus[0]
     if node == "instance":
         m = as_known(usual, scenario)
-        return question, job_of(scenario, m, count), host_memory(m)
+        return question, job_of(scenario, m, count), m.host_bytes
     on_device = replace(question, choices=replace(question.choices, searches_offload=False))
     cluster = as_known(_bare(usual), scenario).cluster
     return on_device, Job(cluster=cluster, num_gpus=count), math.inf

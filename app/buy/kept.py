@@ -8,11 +8,8 @@ from math import isfinite
 
 import numpy as np
 
-from app.buy.plan_costs import costs_of_plan
 from app.buy.prices import Priced
 from app.buy.simulate import Market
-from app.forecast.failure_inputs import given_numbers
-from app.forecast.failure_job import job_of, with_interval
 from core.cost.run_cost import OF_MACHINES, RunCost
 from core.cost.uncertain import Uncertain
 from core.failures import goodput
@@ -121,7 +118,7 @@ def kept_purchases(scenario: Scenario, priced: Priced) -> tuple[Purchase, ...]:
     if plan is None:
         return tuple(lacking(name, priced) for name in names)
     if not isfinite(plan.expected_hours):
-        reason = never_ends(_attempt_probability(scenario, plan))
+        reason = never_ends(_attempt_probability(plan))
         return tuple(lacking(name, priced, reason) for name in names)
     way = Purchase(
         name=kind, kind=kind, plan=plan, same_machine=priced.same_machine, cost=plan.cost,
@@ -133,7 +130,7 @@ def kept_purchases(scenario: Scenario, priced: Priced) -> tuple[Purchase, ...]:
     if not is_reserved:
         return (way,)
     used = scenario.reserved_utilisation
-    alone = plan.cost if used is None else _unshared_cost(scenario, plan)
+    alone = plan.cost if used is None else _unshared_cost(plan)
     return (
         replace(way, utilisation=1.0 if used is None else used),
         replace(
@@ -151,11 +148,8 @@ def curve_of(cost: RunCost) -> Curve:
     return tuple(zip(at.tolist(), cost.done_within(at).tolist(), strict=True))
 
 
-def _attempt_probability(scenario: Scenario, plan: Plan) -> float:
-    job = job_of(plan, given_numbers(scenario)).job
-    return as_float(
-        goodput.attempt_probability(with_interval(scenario, job, num_steps=plan.num_steps))
-    )
+def _attempt_probability(plan: Plan) -> float:
+    return as_float(goodput.attempt_probability(plan.basis.job))
 
 
 def _idle_usd(cost: RunCost, *, is_alone: bool = False) -> float | None:
@@ -170,10 +164,11 @@ def _idle_usd(cost: RunCost, *, is_alone: bool = False) -> float | None:
     return max(whole - per_hour * busy, 0.0)
 
 
-def _unshared_cost(scenario: Scenario, plan: Plan) -> RunCost:
+def _unshared_cost(plan: Plan) -> RunCost:
     """The cost of a plan whose reservation nobody else uses."""
-    alone = scenario.model_copy(update={"reserved_utilisation": None})
-    return costs_of_plan(alone, plan).cost.row(0)
+    basis = plan.basis
+    alone = replace(basis, run=replace(basis.run, utilisation=None))
+    return alone.cost(with_terms=True).row(0)
 
 
 def _in_window(way: Purchase, cost: RunCost) -> Purchase:

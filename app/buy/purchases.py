@@ -160,7 +160,7 @@ def _reservations(plans: Mapping[str, Plan | None]) -> tuple[Reservation, ...]:
     """Reservations compared with on demand for this run, without failures."""
     base = plans["on_demand"]
     rows = []
-    for kind, term_hours in purchase.TERM_HOURS.items():
+    for kind in purchase.TERM_HOURS:
         plan = plans[kind]
         if base is None or plan is None or base.usd is None or plan.usd is None:
             continue
@@ -174,7 +174,7 @@ def _reservations(plans: Mapping[str, Plan | None]) -> tuple[Reservation, ...]:
                         reserved_usd=plan.usd.p50, on_demand_usd=base.usd.p50
                     )
                 ),
-                term_usd=(plan.usd_per_hour or 0.0) * term_hours,
+                term_usd=plan.term_usd or 0.0,
             )
         )
     return tuple(rows)

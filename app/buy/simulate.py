@@ -9,11 +9,10 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from app.buy.plan_costs import columns_of_plan, costs_of_plan
 from app.buy.prices import Priced
 from app.forecast.costs import LEAST_OUTAGE_S, price_sigmas
 from app.forecast.failure_inputs import given_numbers, known
-from app.forecast.failure_job import jobs_of, least_interval_s
+from app.forecast.failure_job import least_interval_s
 from app.forecast.price_book import price_day
 from core.cost.run_cost import RunTerms
 from core.failures import goodput, spot
@@ -99,8 +98,8 @@ def spot_run(scenario: Scenario, priced: Priced, on_demand: Plan | None) -> Spot
     if plan is None:
         return None
     given = given_numbers(scenario)
-    column, _ = jobs_of(scenario, columns_of_plan(plan))
-    job = Job(**{f.name: as_float(getattr(column, f.name)) for f in fields(Job)})
+    basis = plan.basis
+    job = Job(**{f.name: as_float(getattr(basis.job, f.name)) for f in fields(Job)})
     ratio, sigma = None, 0.0
     if on_demand is not None and on_demand.usd_per_hour is not None and plan.usd_per_hour:
         slower = on_demand.wall_clock_hours / plan.wall_clock_hours
@@ -118,7 +117,7 @@ def spot_run(scenario: Scenario, priced: Priced, on_demand: Plan | None) -> Spot
         ),
         least_s=least_interval_s(job, plan),
         interval_s=given.get("interval_s"),
-        run=costs_of_plan(scenario, plan).run,
+        run=basis.run,
         on_demand_ratio=ratio,
         on_demand_sigma=sigma,
         deadline_s=None if days is None else days * DAY_S - plan.startup_hours * HOUR_S,

@@ -65,7 +65,7 @@ def spot_only(run: SpotRun, market: Market) -> Purchase:
         zones=market.zones,
     )
     job = _with_interval(run, job)
-    if market.name == "used" and market.zones == 1:
+    if market.name == "used":
         cost = run.plan.cost
     else:
         training = training_of_job(

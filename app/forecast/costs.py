@@ -22,12 +22,14 @@ from app.forecast.failure_job import jobs_of, with_interval
 from app.forecast.power import electricity_usd_per_hour
 from app.forecast.price_book import price_day
 from app.forecast.rows.row import Row
-from core.cost.run_cost import RunCost, RunTerms, run_cost
-from core.cost.training import Training, training_of_job
+from core.cost.run_cost import CostBasis, RunCost, RunTerms
+from core.cost.training import training_of_job
 from core.failures import spot
 from core.failures.failures import gang_start_s
+from core.failures.goodput import Job
 from core.machine.offer import Offer
 from core.money.purchase import TERM_HOURS
+from core.numeric import Numeric
 from core.scenario import Scenario
 from core.units import DAY_S, HOUR_S
 from pricing.book.offers import is_booked
@@ -43,23 +45,23 @@ Columns = Mapping[str, NDArray[Any]]
 class Costs:
     """The costs of the rows of an answer, and what they follow from."""
 
-    training: Training
-    run: RunTerms
+    basis: CostBasis
     cost: RunCost  # without terms
 
     def take(self, rows: NDArray[np.intp]) -> Costs:
         """These rows, with the dollars of each term."""
-        training, run = self.training.take(rows), self.run.take(rows)
-        return Costs(training=training, run=run, cost=run_cost(training, run, with_terms=True))
+        basis = self.basis.take(rows)
+        return Costs(basis=basis, cost=basis.cost(with_terms=True))
 
 
 def costs_of(scenario: Scenario, rows: Sequence[Row], columns: Columns) -> Costs:
     """The costs of rows with the columns num_gpus, num_nodes, gpus_per_node, wall_clock_hours,
     accelerator, stack, purchase, sigma, skew and correction."""
-    num_steps = rows[0].num_steps if rows else 1.0
-    training = training_of(scenario, columns, num_steps=num_steps)
-    run = run_terms(scenario, rows, columns)
-    return Costs(training=training, run=run, cost=run_cost(training, run))
+    basis = CostBasis(
+        **jobs_and_training(scenario, columns, num_steps=rows[0].num_steps if rows else 1.0),
+        run=run_terms(scenario, rows, columns),
+    )
+    return Costs(basis=basis, cost=basis.cost())
 
 
 def run_terms(scenario: Scenario, rows: Sequence[Row], columns: Columns) -> RunTerms:
@@ -101,15 +103,28 @@ def run_terms(scenario: Scenario, rows: Sequence[Row], columns: Columns) -> RunT
     )
 
 
-def training_of(scenario: Scenario, columns: Columns, *, num_steps: float) -> Training:
-    """The training of each plan with its stops, and what of it is paid."""
+def jobs_and_training(scenario: Scenario, columns: Columns, *, num_steps: float) -> dict[str, Any]:
+    """The parts `job`, `stopped` and `training` of the basis of each plan."""
     job, _ = jobs_of(scenario, columns)
     work_s = np.asarray(columns["wall_clock_hours"], dtype=float) * HOUR_S
     on_spot = np.asarray(columns["purchase"] == "spot", dtype=bool)
-    if not on_spot.any():
-        job = with_interval(scenario, job, num_steps=num_steps)
-        return training_of_job(work_s=work_s, job=job, paid=job, failing=job)
-    num_nodes = np.asarray(columns["num_nodes"], dtype=float)
+    stopped, paid = preempted(scenario, job, num_nodes=columns["num_nodes"], on_spot=on_spot)
+    is_same = stopped is job
+    stopped = with_interval(scenario, stopped, num_steps=num_steps)
+    job = stopped if is_same else replace(job, interval_s=stopped.interval_s)
+    paid = stopped if is_same else replace(paid, interval_s=stopped.interval_s)
+    training = training_of_job(work_s=work_s, job=stopped, paid=paid, failing=job)
+    return {"job": job, "stopped": stopped, "training": training}
+
+
+def preempted(
+    scenario: Scenario, job: Job, *, num_nodes: Numeric, on_spot: Numeric
+) -> tuple[Job, Job]:
+    """Jobs with the preemptions of those on spot, and what of them is paid; the jobs themselves
+    where none is on spot."""
+    if not np.any(on_spot):
+        return job, job
+    num_nodes = np.asarray(num_nodes, dtype=float)
     preemptions_per_s = spot.fleet_preemptions_per_s(
         num_instances=num_nodes,
         preemptions_per_s=preemption.rate(scenario).value / DAY_S,
@@ -117,20 +132,14 @@ def training_of(scenario: Scenario, columns: Columns, *, num_steps: float) -> Tr
     )
     start_s = known("node_start_s", given_numbers(scenario)).value
     outage_s = preemption.fact(scenario, "outage_hours").value * HOUR_S
-    stopped, paid = spot.also_preempted(
+    return spot.also_preempted(
         job,
         preemptions_per_s=np.where(on_spot, preemptions_per_s, 0.0),
         outage_s=max(outage_s, LEAST_OUTAGE_S),
         gang_start_s=np.where(
             on_spot, gang_start_s(num_nodes=num_nodes, mean_start_s=start_s), 0.0
         ),
-    )
-    stopped = with_interval(scenario, stopped, num_steps=num_steps)
-    return training_of_job(
-        work_s=work_s,
-        job=stopped,
-        paid=replace(paid, interval_s=stopped.interval_s),
-        failing=replace(job, interval_s=stopped.interval_s),
+        zones=scenario.spot_zones or 1,
     )
 
 

@@ -111,7 +111,8 @@ def _plan_of(
     m, n = row.machine, row.best_row
     shift, variance_left = float(found.shift[n]), float(found.variance_left[n])
     at = np.array([number], dtype=np.intp)
-    run = costs.run.take(at)
+    basis = costs.basis.take(at)
+    run = basis.run
     has_price, start = cost.has_price, m.supply.startup_hours
     layout = found.layout_of(n)
     nearby = found.runs.of_row(n, shift=shift, variance_left=variance_left)
@@ -151,6 +152,7 @@ def _plan_of(
         usd_per_hour=as_float(run.usd_per_hour) if has_price else None,
         usd_per_gpu_hour=_usd_per_gpu_hour(m),
         cost=cost,
+        cost_basis=basis,
         meets_deadline=row.meets_deadline,
         meets_budget=row.meets_budget,
         frontier=row.frontier,
@@ -185,6 +187,8 @@ def _plan_of(
 def _usd_per_gpu_hour(m: Machine) -> float | None:
     usd = m.offer.usd_per_hour
     return None if usd is None else usd / m.offer.gpu_count
+
+
 def _supply_of(m: Machine) -> PlanSupply | None:
     """How many can be had; None where nobody sells them."""
     if m.offer.purchase == "owned" or m.offer.usd_per_hour is None:

@@ -42,7 +42,7 @@ def priced(scenario: Scenario, rows: Sequence[Row], found: Found) -> Priced:
     columns["skew"] = skews(rows, found) if rows else np.zeros(0)
     leads = corrections(found, rows)
     costs = costs_of(scenario, rows, columns | {"correction": leads.factor})
-    columns["usd_per_gpu_hour"] = costs.run.usd_per_hour / (
+    columns["usd_per_gpu_hour"] = costs.basis.run.usd_per_hour / (
         columns["num_nodes"] * columns["gpus_per_node"]
     )
     return Priced(

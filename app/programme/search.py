@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from app.forecast import excluded, nearest_fit
 from app.forecast.answer import MOST_LEGAL, SEARCH_S
 from app.forecast.choice import choice_of, jobs_of
-from app.forecast.costs import training_of
+from app.forecast.costs import jobs_and_training
 from app.forecast.failure_inputs import given_numbers
 from app.forecast.failure_times import times_of
 from app.forecast.points import priced
@@ -100,7 +100,7 @@ def stage_searched(run: StageRun, *, flops: float, memory: SearchMemory | None) 
     for step, mine in zip(steps, at, strict=True):
         points = {name: column[mine] for name, column in step.points.items()}
         num_steps = step.rows[0].num_steps
-        training = training_of(step.scenario, points, num_steps=num_steps)
+        training = jobs_and_training(step.scenario, points, num_steps=num_steps)["training"]
         legs.append(Leg(training=training, sigma=points["sigma"], skew=points["skew"]))
         steady = steady + points["wall_clock_hours"]
         oom = np.maximum(oom, points["probability_oom"])
@@ -152,14 +152,16 @@ def _searched(scenario: Scenario, *, flops: float, memory: SearchMemory | None) 
         )  # fmt: skip
     table = priced(scenario, rows, found)
     return _Step(
-        scenario=scenario, found=found, rows=rows, points=table.points, terms=table.costs.run,
+        scenario=scenario, found=found, rows=rows, points=table.points, terms=table.costs.basis.run,
         nothing_fits=nothing,
     )  # fmt: skip
 
 
 def _nothing(run: StageRun, last: _Step, why: str) -> Searched:
     none = np.zeros(0)
-    nothing = training_of(last.scenario, dict.fromkeys(last.points, none), num_steps=1.0)
+    nothing = jobs_and_training(last.scenario, dict.fromkeys(last.points, none), num_steps=1.0)[
+        "training"
+    ]
     return Searched(
         run=run,
         rows=(),

@@ -14,20 +14,18 @@ from typing import Any
 import numpy as np
 
 from app.forecast import preemption
-from app.forecast.costs import LEAST_OUTAGE_S
-from app.forecast.failure_inputs import Input, given_numbers, known
+from app.forecast.failure_inputs import Input, given_numbers
 from app.forecast.failure_job import failures_per_s, job_of, least_interval_s
 from core.cost.uncertain import Uncertain
 from core.errors import ScenarioError
 from core.failures import checkpoint as failures_checkpoint
-from core.failures import goodput, monte_carlo, spot
+from core.failures import goodput, monte_carlo
 from core.failures import reliability as failures_reliability
-from core.failures.failures import gang_start_s
 from core.failures.goodput import Job
 from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.plan import Plan
-from core.units import DAY_S, HOUR_S
+from core.units import HOUR_S
 from hardware.reliability import published
 
 SEED = 1
@@ -86,8 +84,14 @@ def risk_of(scenario: Scenario, plan: Plan) -> Risk:
     """The risk of one plan; `inputs` lists every number that the scenario does not give."""
     given = given_numbers(scenario)
     request = job_of(plan, given)
+
+    def also_preempted(job: Job) -> Job:
+        return preempted(
+            scenario, job, num_nodes=float(plan.num_nodes), on_spot=plan.offer.purchase == "spot"
+        )[0]
+
     least_s = least_interval_s(request.job, plan)
-    stopped = _also_preempted(scenario, plan, request.job)
+    stopped = also_preempted(request.job)
     intervals = _intervals(stopped, plan, given, least_s=least_s)
     job, stopped = (replace(x, interval_s=intervals[0].interval_s) for x in (request.job, stopped))
     job_failures_per_day = request.inputs["job_failures_per_day"].value
@@ -96,8 +100,8 @@ def risk_of(scenario: Scenario, plan: Plan) -> Risk:
         failing = replace(
             request.job, failures_per_s=failures_per_s(plan, rate, job_failures_per_day)
         )
-        preempted = _also_preempted(scenario, plan, failing)
-        return _expected_hours(plan, goodput.at_best_interval(preempted, least_s=least_s))
+        often = also_preempted(failing)
+        return _expected_hours(plan, goodput.at_best_interval(often, least_s=least_s))
 
     rates = sorted(fact.value for fact in published("failures_per_node_day"))
     risk = Risk(
@@ -123,24 +127,6 @@ def _preemption_inputs(scenario: Scenario, plan: Plan) -> tuple[Input, ...]:
         preemption.fact(scenario, "outage_hours"),
         preemption.common_fraction(),
     )
-
-
-def _also_preempted(scenario: Scenario, plan: Plan, job: Job) -> Job:
-    """The job with its preemptions if the plan is on spot, as app/forecast/costs.py has it."""
-    if plan.offer.purchase != "spot":
-        return job
-    rate, outage, common = (item.value for item in _preemption_inputs(scenario, plan))
-    num_nodes = float(plan.num_nodes)
-    start_s = known("node_start_s", given_numbers(scenario)).value
-    stopped, _ = spot.also_preempted(
-        job,
-        preemptions_per_s=spot.fleet_preemptions_per_s(
-            num_instances=num_nodes, preemptions_per_s=rate / DAY_S, common_fraction=common
-        ),
-        outage_s=max(outage * HOUR_S, LEAST_OUTAGE_S),
-        gang_start_s=gang_start_s(num_nodes=num_nodes, mean_start_s=start_s),
-    )
-    return stopped
 
 
 def _expected_hours(plan: Plan, job: Job) -> float:

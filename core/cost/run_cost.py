@@ -36,6 +36,7 @@ from core.cost.distribution import (
 )
 from core.cost.training import CAUSES, LOST_TO_FAILURES, Training
 from core.cost.uncertain import Uncertain, Value, certain
+from core.failures.goodput import Job
 from core.failures.time_factor import factor_at, factor_cumulants
 from core.money.purchase import block_hours, num_terms
 from core.numeric import Z_90, Numeric, as_float
@@ -84,6 +85,33 @@ class RunTerms:
             if isinstance(value, np.ndarray) and value.ndim:
                 columns[field.name] = value[rows]
         return replace(self, **columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostBasis:
+    """What a cost follows from: of one run, or of a column of runs."""
+
+    job: Job  # with machine failures alone, at the interval between checkpoints in use
+    stopped: Job  # the same with preemptions of spot
+    training: Training
+    run: RunTerms
+
+    def take(self, rows: NDArray[np.intp]) -> CostBasis:
+        """These rows of a column of runs."""
+        return CostBasis(
+            job=job_rows(self.job, rows), stopped=job_rows(self.stopped, rows),
+            training=self.training.take(rows), run=self.run.take(rows),
+        )  # fmt: skip
+
+    def cost(self, *, with_terms: bool = False) -> RunCost:
+        """The cost of the runs; `with_terms`: dollars by term, too."""
+        return run_cost(self.training, self.run, with_terms=with_terms)
+
+
+def job_rows(job: Job, rows: NDArray[np.intp]) -> Job:
+    """These rows of a column of jobs."""
+    columns = {f.name: np.asarray(getattr(job, f.name), dtype=float) for f in fields(Job)}
+    return Job(**{name: x[rows] if x.ndim else x for name, x in columns.items()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

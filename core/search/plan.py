@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from core.cost.run_cost import RunCost
+from core.cost.run_cost import CostBasis, RunCost
 from core.cost.uncertain import Uncertain
 from core.evidence.residual import WeightedRun
 from core.machine.offer import Offer
@@ -140,6 +140,14 @@ class Plan:
     supply: PlanSupply | None = None  # None: not of a seller
     startup_hours: float = 0.0  # from the request of the machines until training begins
     least_billed_hours: float = 0.0  # minimum billing or term
+    cost_basis: CostBasis | None = None  # columns of one row; None: made up
+
+    @property
+    def basis(self) -> CostBasis:
+        """What the cost follows from, as columns of one row."""
+        if self.cost_basis is None:
+            raise LookupError(f"{self.id} has no basis of its cost")
+        return self.cost_basis
 
     @property
     def expected_hours(self) -> float:

@@ -23,7 +23,7 @@ import numpy as np
 from app.accuracy.validate import validate
 from app.buy.purchases import purchases_of
 from app.forecast.answer import answer
-from app.forecast.costs import training_of
+from app.forecast.costs import jobs_and_training
 from app.forecast.resolve import resolve_strict
 from app.forecast.training import choices_of, workload_of
 from app.scenario.model import model_of
@@ -186,7 +186,7 @@ def buy() -> None:
 def with_risk() -> None:
     """Goodput, hours and dollars with failures of as many plans as a large search has."""
     scenario, points = plans_100k()
-    training = training_of(scenario, points, num_steps=119_210.0)
+    training = jobs_and_training(scenario, points, num_steps=119_210.0)["training"]
     run_cost(
         training,
         RunTerms(

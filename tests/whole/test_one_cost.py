@@ -66,32 +66,6 @@ SCENARIOS = {
     "failures": {**AWS, "failures_per_node_day": "0.3", "checkpoint_s": "60", "num_gpus": "512"},
 }  # fmt: skip
 
-# Until there is one model of cost: what a medium computes with failures alone, or at the speed as
-# forecast, and shows as the expected value. Remove a line when its medium reads `plan.cost`.
-COST = ("expected_usd", "expected_usd_p10", "expected_usd_p50", "expected_usd_p90")
-TIME = ("expected_hours", "expected_hours_p10", "expected_hours_p50", "expected_hours_p90")
-KNOWN = {
-    "plan --json, with_failures": (*COST, *TIME),
-    "risk --json": (*COST, *TIME),
-    "buy --json": (*COST, *TIME),
-    "bill --json": (*COST, *TIME),
-    "scale --json, hours and usd": (*COST, *TIME),
-    "where --json": (*COST, *TIME),
-    "risk, mean": (*COST, *TIME),
-    "buy, mean": COST,
-    "bill, mean": COST,
-    "launch files, limit": TIME,
-    "report md, mean": COST,
-    "report html, mean": COST,
-    "report pdf, mean": COST,
-}
-# The same of one scenario: spot is played where a plan has the closed form of it.
-KNOWN_OF = {("spot", "buy --json"): ("chance_on_time",)}
-
-ONE_MODEL = pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="one model of cost: issue 42, step 2"
-)
-
 # How a text may write a number; the rest is dollars.
 WRITTEN = {
     "expected_hours": (fmt.days,),
@@ -132,49 +106,48 @@ def is_same(quantity, value, reference):
     return math.isclose(value, reference, rel_tol=1e-9, abs_tol=1e-12)
 
 
-def disagreements(name, medium, *, known):
-    """What a medium shows otherwise: of the quantities that are known to differ, or of the rest."""
+def disagreements(name, medium):
+    """What a medium shows otherwise than `plan --json`."""
     case = answered(name)
-    expected = (*KNOWN.get(medium, ()), *KNOWN_OF.get((name, medium), ()))
     return [
         f"{name}: {medium}: {quantity} is {value!r}, in plan --json {case.reference[quantity]!r}"
         for quantity, value in MEDIA[medium](case).items()
-        if (quantity in expected) is known
-        and not is_same(quantity, value, case.reference[quantity])
+        if not is_same(quantity, value, case.reference[quantity])
     ]
 
 
 @pytest.mark.parametrize("medium", MEDIA)
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_medium_shows_the_values_of_the_plan(name, medium):
-    assert not disagreements(name, medium, known=False)
+    assert not disagreements(name, medium)
 
 
-@ONE_MODEL
-@pytest.mark.parametrize("medium", KNOWN)
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_medium_shows_the_cost_of_the_plan(name, medium):
-    assert not disagreements(name, medium, known=True)
-
-
-@ONE_MODEL
 def test_budget_is_held_against_what_is_paid():
     plan = answered("reservation").plan
     assert plan.term_usd > float(SCENARIOS["reservation"]["budget_usd"]) > plan.expected_usd
     assert not plan.meets_budget
 
 
-@ONE_MODEL
 def test_capacity_block_costs_whole_days():
     plan = answered("capacity block").plan
-    days = math.ceil(plan.total.hours.p90 / 24)  # the block that holds nine runs in ten
-    assert plan.expected_usd >= days * 24 * plan.num_nodes * plan.offer.usd_per_hour * (1 - 1e-9)
+    days = math.ceil(plan.cost.hours.p90 / 24)  # the block that holds nine runs in ten
+    assert plan.expected_usd >= days * 24 * plan.usd_per_hour * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_terms_of_the_cost_add_up(name):
+    plan = answered(name).plan
+    hours = math.fsum(float(h) for h in plan.cost.hour_terms.values())
+    assert hours == pytest.approx(plan.expected_hours)
+    if plan.expected_usd is not None:
+        usd = math.fsum(float(term.mean) for term in plan.cost.terms.values())
+        assert usd == pytest.approx(plan.expected_usd, abs=0.005)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_quantiles_are_in_order(name):
     reference = answered(name).reference
-    for quantity in ("expected_usd", "expected_hours"):
+    for quantity in ("expected_usd", "paid_usd", "expected_hours"):
         p10, p50, p90 = (reference[f"{quantity}_{p}"] for p in ("p10", "p50", "p90"))
         assert p10 <= p50 <= p90
         assert p10 < reference[quantity] <= p90

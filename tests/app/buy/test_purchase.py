@@ -15,7 +15,6 @@ from app.buy import words as buy_words
 from app.buy.as_json import purchases_json
 from app.buy.labels import POLICIES, label, rate
 from app.buy.market import markets_of
-from app.buy.plan_costs import costs_of_plan
 from app.buy.prices import KINDS, priced
 from app.buy.purchases import purchases_of
 from app.buy.spot import simulated, spot_only
@@ -155,10 +154,10 @@ def late(plan):
         {"quotes": "acme,h100,2.20"},
     ],
 )
-def test_costs_of_plan_gives_the_cost_again(given):
+def test_basis_of_a_plan_gives_its_cost_again(given):
     scenario = asked(max_price_age_days="0", **given)
     for plan in answer(scenario, top=8).plans:
-        again = costs_of_plan(scenario, plan).cost.row(0)
+        again = plan.basis.cost().row(0)
         for name in ("hours", "total", "paid"):
             for figure in ("mean", "p10", "p50", "p90"):
                 expected = getattr(getattr(plan.cost, name), figure)

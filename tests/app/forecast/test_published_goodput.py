@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from app.document import format as fmt
-from app.forecast.costs import training_of
+from app.forecast.costs import jobs_and_training
 from core.scenario import Scenario
 
 ROOT = Path(__file__).parents[3]
@@ -39,7 +39,7 @@ def forecast(row, **more):
         "stack": np.array([row["stack"]], dtype=object), "purchase": np.array(["on_demand"]),
     }  # fmt: skip
     scenario = Scenario.parse({**asked, **given, **more})
-    training = training_of(scenario, columns, num_steps=hours * 360)
+    training = jobs_and_training(scenario, columns, num_steps=hours * 360)["training"]
     return float(training.parts_s["training"][0] / training.failing.mean[0])
 
 

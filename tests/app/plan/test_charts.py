@@ -338,9 +338,7 @@ def test_an_unpriced_answer_has_headlines_without_dollars():
     found = cards.headlines(Scenario(), answer(bare, points=points), bare, TODAY)
     assert [h.label for h in found] == ["Recommended", "Fastest", "Peak memory per GPU"]
     assert "no price known" in found[0].lines
-    assert ("Price", "no price known") in app_tables.facts(
-        Scenario(), bare, TODAY
-    )
+    assert ("Price", "no price known") in app_tables.facts(Scenario(), bare, TODAY)
 
 
 def test_the_ranked_table_keeps_numbers_and_shows_text():
@@ -366,9 +364,7 @@ def test_a_plan_that_never_ends_has_no_number_of_days():
 
 @pytest.mark.parametrize("start", ["=1+1", "+1", "-1", "@x", "\t=1", "\u00a0=1", "\ufeff=1", " =1"])
 def test_no_cell_of_the_csv_starts_a_formula(start):
-    hostile = plan(
-        offer=offer(provider=start, instance_type=start), usd=spread(-1.5, -2.5, -3.5)
-    )
+    hostile = plan(offer=offer(provider=start, instance_type=start), usd=spread(-1.5, -2.5, -3.5))
     frame = app_tables.ranked(Scenario(), [hostile]).frame()
     text = csv_bytes(frame, "/?v=1").decode()
     row = next(csv.DictReader(io.StringIO(text)))

@@ -49,7 +49,10 @@ def test_the_last_boundary_is_the_end_and_all_agree_with_a_simulation():
     speed = np.exp(SIGMA * rng.standard_normal(200_000))  # one error for all stages
     end = 0.5
     for one, outcome in zip(legs, ends, strict=True):
-        mean, sd = float(one.training.elapsed.mean) / 3600, one.training.elapsed.variance**0.5 / 3600
+        mean, sd = (
+            float(one.training.elapsed.mean) / 3600,
+            one.training.elapsed.variance**0.5 / 3600,
+        )
         failed = mean * speed + sd * np.sqrt(speed) * rng.standard_normal(len(speed))
         end = end + float(one.before_hours) + failed
         for name, q in (("p10", 0.1), ("p50", 0.5), ("p90", 0.9)):

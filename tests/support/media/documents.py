@@ -23,7 +23,6 @@ from app.explain.question import explanation
 from app.forecast.answer import answer as forecast_answer
 from app.forecast.fixed_layout import judged
 from app.forecast.resolve import resolve_strict
-from app.forecast.with_failures import of_plans
 from app.options import document as options_document
 from app.options import side_by_side
 from app.plan import document as plan_document
@@ -129,7 +128,7 @@ def bill_document_json(s: Shown) -> Values:
     return {
         **_alike(s, found), "expected_usd": total,
         "expected_hours": found["hours"]["total"]["expected"],
-        "wall_clock_hours": found["hours"]["training"]["expected"],
+        "cost.hours.training": found["hours"]["training"]["expected"],
         "startup_hours": found["hours"]["startup"]["expected"],
     }  # fmt: skip
 
@@ -165,7 +164,8 @@ _WHERE = {
     "run_usd": "usd", "run_usd_p10": "usd_p10", "run_usd_p90": "usd_p90",
     "total_usd": "expected_usd", "total_hours": "expected_hours", "step_s": "step_s.total",
     "peak_memory_bytes": "memory_bytes.total", "memory_capacity_bytes": "memory_bytes.capacity",
-    "goodput": "with_failures.goodput",
+    "goodput": "with_failures.goodput", "failures_only_usd": "cost.failures_only_usd",
+    "failures_only_hours": "cost.failures_only_hours",
 }  # fmt: skip
 
 
@@ -247,6 +247,8 @@ def points(s: Shown) -> Values:
     }
     if s.scenario.deadline_days is None:
         values.pop("chance_on_time", None)  # 1 then: no plan is late
+    if s.scenario.budget_usd is None:
+        values.pop("chance_in_budget", None)
     return {
         **{k: None if isinstance(v, float) and math.isnan(v) else v for k, v in values.items()},
         "memory_bytes.total": float(columns["peak_memory_bytes"][row]),
@@ -260,13 +262,14 @@ def frontier_chart(s: Shown) -> Values:
     drawn = plan_document.points(s.answer)
     (row,) = drawn[drawn["id"] == s.plan.id].to_dict("records")
     return {
-        "expected_usd": float(row["usd"]), "expected_days": float(row["days"]),
+        "paid_usd": float(row["usd"]), "expected_days": float(row["days"]),
         "num_gpus": float(row["num_gpus"]),
     }  # fmt: skip
 
 
 _TABLE = {  # column of the ranked table and its CSV: name in JSON, times
-    plan_document.EXPECTED_COST: ("expected_usd", 1), plan_document.COST: ("usd", 1),
+    plan_document.PAID: ("paid_usd", 1), plan_document.EXPECTED_COST: ("expected_usd", 1),
+    plan_document.COST: ("usd", 1),
     plan_document.EXPECTED_TIME: ("expected_days", 1), plan_document.ON_TIME: ("chance_on_time", 1),
     plan_document.EXPECTED_LOW: ("expected_usd_p10", 1),
     plan_document.EXPECTED_HIGH: ("expected_usd_p90", 1),
@@ -289,8 +292,7 @@ def _of_table(row: Mapping[Any, Any]) -> Values:
 
 
 def ranked_csv(s: Shown) -> Values:
-    failing = of_plans(s.scenario, s.answer.plans)
-    frame = plan_document.ranked(s.scenario, s.answer.plans, failing).frame()
+    frame = plan_document.ranked(s.scenario, s.answer.plans).frame()
     (row,) = frame[frame["#"] == s.plan.rank].to_dict("records")
     return _of_table(row)
 
@@ -302,10 +304,10 @@ def compare_csv(s: Shown) -> Values:
 
 
 _SIDE = {  # row of two plans side by side
-    "Expected cost": "expected_usd", "Cost, P10": "expected_usd_p10",
-    "Cost, P90": "expected_usd_p90", "Expected time": "expected_hours",
+    "Expected cost": "paid_usd", "Cost, P10": "paid_usd_p10",
+    "Cost, P90": "paid_usd_p90", "Expected time": "expected_hours",
     "Time, P10": "expected_hours_p10", "Time, P90": "expected_hours_p90",
-    "Chance on time": "chance_on_time", "Cost had nothing failed": "usd",
+    "Chance on time": "chance_on_time", "Cost without failures": "usd",
     "Tokens/s": "tokens_per_s", "Tokens/s of a GPU": "tokens_per_s_per_gpu", "MFU": "mfu",
     "One step": "step_s.total", "GPUs": "num_gpus", "Instances": "num_nodes",
     "GPU-hours": "gpu_hours", "Memory, peak": "memory_bytes.total",

@@ -12,8 +12,6 @@ import pypdf
 from app.bill import document as bill_document
 from app.bill.bill import bill_sentences
 from app.buy import document as buy_document
-from app.buy import words as buy_words
-from app.forecast.with_failures import of_plans
 from app.launch.job import job_of
 from app.plan import cards
 from app.plan import document as plan_document
@@ -42,13 +40,15 @@ def answer_sentence(s: Shown) -> Values:
     text = plan_words.answer_sentence(s.scenario, s.answer, TODAY)
     found = _read(rf"{TIME} \(P90 {TIME}\) on", text, "expected_hours", "expected_hours_p90")
     if _priced(s):
-        found |= _read(rf"{USD} expected", text, "expected_usd")
+        found |= _read(rf"{USD} (?:expected|committed)", text, "paid_usd")
+        if s.plan.cost.commits:
+            found |= _read(rf"this run uses {USD} of it", text, "expected_usd")
     return found
 
 
 def plan_cards(s: Shown) -> Values:
     first, *others = cards.headlines(s.scenario, s.answer, s.plan, TODAY)
-    found: Values = {"expected_usd": first.value} if _priced(s) else {"expected_hours": first.value}
+    found: Values = {"paid_usd": first.value} if _priced(s) else {"expected_hours": first.value}
     if _priced(s):
         found |= _read(rf"{TIME} on", " ".join(first.lines), "expected_hours")
     memory = next(c for c in others if "memory" in c.label)
@@ -57,96 +57,84 @@ def plan_cards(s: Shown) -> Values:
 
 
 def selected_facts(s: Shown) -> Values:
-    (failing,) = of_plans(s.scenario, (s.plan,))
-    facts = dict(plan_document.facts(s.scenario, s.plan, failing, TODAY))
+    facts = dict(plan_document.facts(s.scenario, s.plan, TODAY))
     found = _read(rf"^{TIME} ", facts["Expected time"], "expected_hours")
     if _priced(s):
-        found |= _read(rf"^{USD} ", facts["Expected cost"], "expected_usd")
-        found |= _read(rf"^{USD} in", facts["Had nothing failed"], "usd")
+        found |= _read(rf"^{USD} ", facts["Expected cost"], "paid_usd")
+        found |= _read(rf"^{USD} in", facts["Without failures"], "usd")
     return found
 
 
 def plan_terminal(s: Shown) -> Values:
     (line,) = ranked(s.answer.plans[:1]).cells()
     costs = [cell for cell in line if re.fullmatch(USD, cell)]
-    found: Values = {"expected_usd": costs[0]} if _priced(s) else {}
+    found: Values = {"paid_usd": costs[0]} if _priced(s) else {}
     times = [cell for cell in line if re.fullmatch(TIME, cell)]
     return {**found, "expected_hours": times[0]}
 
 
-def risk_terminal(s: Shown) -> Values:
-    """What the sentences call a mean, and what they call expected."""
-    text = " ".join(risk_sentences(s.scenario, s.risk))
+def _risk(text: str, s: Shown) -> Values:
+    spread = ("expected_hours", "expected_hours_p10", "expected_hours_p90")
     found = _read(
-        rf"Expected, all in: {TIME} \(P90 {TIME}\)", text, "expected_hours", "expected_hours_p90"
+        rf"takes about {TIME} on average, 8 times in 10 between {TIME} and {TIME}\.", text, *spread
     )
     if _priced(s):
-        found |= _read(rf"\) and {USD} \(P90 {USD}\)", text, "expected_usd", "expected_usd_p90")
+        usd = [name.replace("hours", "usd") for name in spread]
+        range_of = rf"about {USD} on average, 8 times in 10 between {USD} and {USD}"
+        found |= _read(rf"(?:costs|uses) {range_of}", text, *usd)
+        found |= _read(rf"at the forecast speed, it takes {TIME} and costs {USD}", text, "", "usd")
+        found.pop("")
+        if s.plan.cost.commits:
+            found |= _read(rf"You commit to {USD}", text, "paid_usd")
     return found
 
 
-def risk_terminal_mean(s: Shown) -> Values:
-    """What the sentence about failures calls the mean."""
-    text = " ".join(risk_sentences(s.scenario, s.risk))
-    if not _priced(s):
-        return _read(rf"failures it takes {TIME} in the mean", text, "expected_hours")
-    return _read(
-        rf"failures it takes {TIME} and {USD} instead of {USD} in the mean", text,
-        "expected_hours", "expected_usd", "usd",
-    )  # fmt: skip
+def risk_terminal(s: Shown) -> Values:
+    return _risk(" ".join(risk_sentences(s.scenario, s.risk)), s)
 
 
 def buy_terminal(s: Shown) -> Values:
-    if not _priced(s):
-        return {}
-    return _read(
-        rf"is expected to cost {USD} in {TIME}", buy_words.all_in_sentence(s.purchases),
-        "expected_usd", "expected_hours",
-    )  # fmt: skip
-
-
-def buy_terminal_mean(s: Shown) -> Values:
     """The row of the way in which the plan is bought."""
     table = buy_document.cheapest_first(s.purchases)
     way = next(w for w in s.purchases.ways if w.name == own_way(s))
     if way.usd is None:
         return {}
-    heads = [column.head for column in table.columns]
+    heads = [column.name for column in table.columns]
     cells = table.cells()[list(table.rows).index(way)]
-    return {"expected_usd": dict(zip(heads, cells, strict=True))["Cost, mean"]}
+    row = dict(zip(heads, cells, strict=True))
+    return {"expected_usd": row["usd"]}
 
 
 def bill_terminal(s: Shown) -> Values:
+    """The sentence and the total of the table."""
     if s.bill.total is None:
         return {}
-    text = bill_sentences(s.scenario, s.bill)[0]
-    return _read(rf"all in, {USD} are expected", text, "expected_usd")
-
-
-def bill_terminal_mean(s: Shown) -> Values:
-    """What the sentence and the table call the mean of all lines."""
-    if s.bill.total is None:
-        return {}
-    sentence = _read(rf"costs {USD} in the mean", bill_sentences(s.scenario, s.bill)[0], "usd")
+    text = " ".join(bill_sentences(s.scenario, s.bill))
     lines = bill_document.lines(s.bill)
-    expected = next(n for n, c in enumerate(lines.columns) if c.name == "expected")
     total = next(n for n, r in enumerate(lines.rows) if r.line.name == "total")
-    assert lines.cells()[total][expected] == sentence["usd"]
-    return {"expected_usd": sentence["usd"]}
+    row = dict(zip((c.name for c in lines.columns), lines.cells()[total], strict=True))
+    found = _read(rf"about {USD} on average", text, "expected_usd")
+    assert row["expected"] == found["expected_usd"]
+    if s.plan.cost.commits:
+        found |= _read(rf"commits you to {USD}", text, "paid_usd")
+    return found | {"expected_usd_p10": row["lower"], "expected_usd_p90": row["upper"]}
 
 
 def scale_terminal(s: Shown) -> Values:
     text = scale_words.scale_sentences(s.scenario, s.scale)[0]
-    found = _read(rf"expected to take {TIME}", text, "expected_hours")
+    found = _read(rf"takes about {TIME}", text, "expected_hours")
     return found | (_read(USD, text, "expected_usd") if _priced(s) else {})
 
 
 def launch_header(s: Shown) -> Values:
     text = " | ".join(job_of(s.scenario, s.plan).header.forecast)
     found = _read(r"([\d.,]+ \w+) of .* at the peak", text.partition("steps | ")[2], _PEAK)
-    found |= _read(rf"\| {TIME}(?: and {USD})? expected, all in", text, "expected_hours", "usd")
-    usd = found.pop("usd")
-    return {**found, **({"expected_usd": usd or ""} if _priced(s) else {})}
+    spread = ("expected_hours", "expected_hours_p10", "expected_hours_p90")
+    found |= _read(rf"\| {TIME} expected with failures, P10 to P90 {TIME} to {TIME}", text, *spread)
+    if _priced(s):
+        usd = [name.replace("expected_hours", "paid_usd") for name in spread]
+        found |= _read(rf"\| {USD} expected, P10 to P90 {USD} to {USD}", text, *usd)
+    return found
 
 
 _PEAK = "memory_bytes.total"
@@ -170,20 +158,12 @@ def _report_text(s: Shown, kind: str) -> str:
 def _report(s: Shown, kind: str) -> Values:
     text = _report_text(s, kind)
     spread = ("expected_hours", "expected_hours_p10", "expected_hours_p50", "expected_hours_p90")
-    found = _read(rf"Time of the run, all in {TIME} {TIME} {TIME} {TIME}", text, *spread)
+    found = _read(rf"Time of the run {TIME} {TIME} {TIME} {TIME}", text, *spread)
     if _priced(s):
         names = [n.replace("hours", "usd") for n in spread]
-        found |= _read(rf"Cost of the run, all in {USD} {USD} {USD} {USD}", text, *names)
-        found |= _read(rf"Cost had nothing failed \S+ {USD} {USD}", text, "usd_p10", "usd")
-    return found
-
-
-def _report_mean(s: Shown, kind: str) -> Values:
-    """What the report's section of cost calls a mean."""
-    if not _priced(s):
-        return {}
-    return _read(rf"and {USD} instead of {USD} in the mean", _report_text(s, kind),
-                 "expected_usd", "usd")  # fmt: skip
+        found |= _read(rf"Cost of the run {USD} {USD} {USD} {USD}", text, *names)
+        found |= _read(rf"Cost without failures \S+ {USD} {USD}", text, "usd_p10", "usd")
+    return found | _risk(" ".join(text.replace("\\", "").split()), s)
 
 
 def _report_reader(read: Callable[[Shown, str], Values], kind: str) -> Callable[[Shown], Values]:
@@ -196,14 +176,10 @@ TEXTS: Mapping[str, Callable[[Shown], Values]] = {
     "facts of the selected plan": selected_facts,
     "plan": plan_terminal,
     "risk": risk_terminal,
-    "risk, mean": risk_terminal_mean,
     "buy": buy_terminal,
-    "buy, mean": buy_terminal_mean,
     "bill": bill_terminal,
-    "bill, mean": bill_terminal_mean,
     "scale": scale_terminal,
     "launch files": launch_header,
     "launch files, limit": launch_limit,
     **{f"report {kind}": _report_reader(_report, kind) for kind in WRITERS},
-    **{f"report {kind}, mean": _report_reader(_report_mean, kind) for kind in WRITERS},
 }

@@ -57,19 +57,23 @@ def guide_cases() -> list[Cells]:
 def _update(path: Path, key: str, answers: Mapping[str, Cells]) -> None:
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    _write(path, [{**row, **answers[row[key]]} for row in rows])
+    made = _made()
+    _write(path, [row | answers[row[key]] | made if row[key] in answers else row for row in rows])
+
+
+def _made() -> Cells:
+    today = dt.datetime.now(tz=dt.UTC).date()
+    return {"computed_with": version(), "computed": today.isoformat()}
 
 
 def _write(path: Path, rows: list[Cells]) -> None:
-    made = {"computed_with": version(), "computed": dt.datetime.now(tz=dt.UTC).date().isoformat()}
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [*(n for n in rows[0] if n not in made), *made],
-                                lineterminator="\n")  # fmt: skip
+        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
         writer.writeheader()
-        writer.writerows({**row, **made} for row in rows)
+        writer.writerows(rows)
 
 
 if __name__ == "__main__":
     _update(CLAIMS_CSV, "claim", {c.claim.id: claim_cells(c) for c in all_checked()})
     _update(DECISIONS_CSV, "id", {d.advice.id: advice_cells(d) for d in decisions_of(TABLES)})
-    _write(GUIDE_CASES_CSV, guide_cases())
+    _write(GUIDE_CASES_CSV, [case | _made() for case in guide_cases()])

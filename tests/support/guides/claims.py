@@ -12,7 +12,6 @@ from tests.support.guides import (
     fixes,
     inputs,
     memory,
-    prices,
     runs,
     times,
     tuning,
@@ -21,7 +20,7 @@ from tests.support.guides.claim_text import Evaluations, Ours, span
 from tests.support.guides.sums import verdict
 
 _TOPICS = (
-    memory, fixes, tuning, runs, times, against_ddp, prices, inputs
+    memory, fixes, tuning, runs, times, against_ddp, inputs
 )  # fmt: skip
 EVALUATED: Evaluations = {
     name: evaluate for topic in _TOPICS for name, evaluate in topic.EVALUATED.items()
@@ -66,5 +65,5 @@ def checked(claim: PublishedClaim) -> Checked:
 
 
 def all_checked() -> tuple[Checked, ...]:
-    """Every claim of the table, in table order."""
-    return tuple(checked(c) for c in published())
+    """Every claim that is worked out again, in table order: prices of 2026 stay as they were."""
+    return tuple(checked(c) for c in published() if c.id in EVALUATED)

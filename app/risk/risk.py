@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from app.forecast import preemption
+from app.forecast.costs import preempted
 from app.forecast.failure_inputs import Input, given_numbers
 from app.forecast.failure_job import failures_per_s, job_of, least_interval_s
 from core.cost.uncertain import Uncertain

@@ -12,8 +12,6 @@ calibration_files   calibration results of this installation: one file each, nam
 calibration_origin  where, when and with what a kept result was measured: by calibrate,
                     or by another tool
 calibrations        apply the calibrations that a scenario names
-case                recompute the case of one plan: its machine, its work, and its
-                    layout as one row of columns
 choice              what a scenario compares: machines at GPU counts, and the offers it
                     leaves out
 excluded            what a search left out and why: counted for each accelerator at each

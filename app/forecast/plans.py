@@ -139,6 +139,7 @@ def _plan_of(
         compiled=bool(found.question_of(n).work.compiled),
         cuda_graphs=bool(found.question_of(n).work.cuda_graphs),
         tokens_per_s=Interval(p10=low, p50=row.tokens_per_s, p90=high),
+        throughput_sigma=sigma,
         tokens_per_s_per_gpu=float(best.step.tokens_per_s_per_gpu[n]),
         mfu=float(best.step.mfu[n]),
         hfu=float(best.step.hfu[n]),

@@ -150,7 +150,6 @@ def _reservations(kept: Mapping[str, Risk | None]) -> tuple[Reservation, ...]:
         one = kept[kind]
         if base is None or one is None or base.plan.usd is None or one.plan.usd is None:
             continue
-        rate = one.plan.usd.p50 / one.plan.billed_hours
         found.append(
             Reservation(
                 kind=kind,
@@ -159,7 +158,7 @@ def _reservations(kept: Mapping[str, Risk | None]) -> tuple[Reservation, ...]:
                         reserved_usd=one.plan.usd.p50, on_demand_usd=base.plan.usd.p50
                     )
                 ),
-                term_usd=rate * term_hours,
+                term_usd=(one.plan.usd_per_hour or 0.0) * term_hours,
             )
         )
     return tuple(found)

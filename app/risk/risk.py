@@ -88,9 +88,7 @@ def speeds_of(plan: Plan, count: int = 25) -> NDArray[np.float64]:
 
 def usd_per_hour(plan: Plan) -> float | None:
     """Dollars per hour for all machines of a plan; None: no price."""
-    if plan.usd_per_gpu_hour is None:
-        return None
-    return plan.usd_per_gpu_hour * plan.gpu_hours / plan.billed_hours
+    return None if plan.usd is None else plan.usd_per_hour
 
 
 def other_usd(plan: Plan) -> float:

@@ -121,5 +121,9 @@ def usd_at(row: Row, stretch: float) -> float:
     m, hours = row.machine, row.run_hours * stretch
     start, least = m.supply.startup_hours, m.supply.least_billed_hours
     billed = money_cost.billed_hours(run_hours=hours, startup_hours=start, least_hours=least)
-    instances_usd = row.instances_usd * as_float(billed) / row.billed_hours
-    return _total_usd(m, instances_usd, start + hours)
+    instances_usd = money_cost.run_usd(
+        wall_clock_hours=billed,
+        num_instances=row.num_nodes,
+        usd_per_instance_hour=math.nan if m.offer.usd_per_hour is None else m.offer.usd_per_hour,
+    )
+    return _total_usd(m, as_float(instances_usd), start + hours)

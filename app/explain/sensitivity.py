@@ -54,7 +54,7 @@ class Sensitivity:
 
 def sensitivity_of(plan: Plan) -> Sensitivity:
     """The effect of each input 10% lower and higher, and the causes of the plan's interval."""
-    causes = _unknowns(plan)
+    causes = unknowns_of(plan)
     return Sensitivity(
         change=CHANGE,
         effects=sensitivities(
@@ -72,7 +72,7 @@ def _bounds(stack: str) -> dict[str, tuple[float, float]]:
     return {e.quantity: (e.low, e.high) for e in read_entries() if e.stack in families}
 
 
-def _unknowns(plan: Plan) -> tuple[Unknown, ...]:
+def unknowns_of(plan: Plan) -> tuple[Unknown, ...]:
     """The unknowns that make up the plan's interval. Measured runs like the plan, and what the user
     measured, narrow those that they share with it."""
     job, stack = plan.job, plan.job.scenario.stack

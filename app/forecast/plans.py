@@ -137,6 +137,7 @@ def _plan_of(
         compiled=bool(found.question_of(n).work.compiled),
         cuda_graphs=bool(found.question_of(n).work.cuda_graphs),
         tokens_per_s=uncertain_speed(row.tokens_per_s, sigma=run.sigma, skew=run.skew).row(0),
+        throughput_sigma=as_float(run.sigma),
         tokens_per_s_per_gpu=float(best.step.tokens_per_s_per_gpu[n]),
         mfu=float(best.step.mfu[n]),
         hfu=float(best.step.hfu[n]),

@@ -10,7 +10,6 @@ from app.document import format as fmt
 from app.document import vocabulary
 from app.explain import explained
 from app.explain.words import difference_sentence, lower, run_sentence, signed
-from app.forecast.training import tokens_of
 from app.options.side_by_side import Subject
 from core.explain.explain import Difference, difference
 from core.units import GIB, HOUR_S
@@ -37,7 +36,7 @@ def _against(first: Subject, other: Subject) -> tuple[str, ...]:
 
 
 def _tokens_of_a_step(subject: Subject) -> float:
-    return tokens_of(subject.scenario) / subject.plan.num_steps
+    return float(subject.scenario.seq_len * subject.scenario.global_batch_size)
 
 
 def _same_work(first: Subject, other: Subject) -> bool:

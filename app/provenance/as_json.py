@@ -14,7 +14,7 @@ from core.scenario import Scenario
 from core.search.plan import Plan
 from pricing.offers import snapshot
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 def provenance_json(
@@ -44,8 +44,6 @@ def _number(r: Record, today: dt.date) -> Json:
         "unit": r.unit,
         "text": r.text,
         "kind": r.kind,
-        "formula": r.formula,
-        "numbers_put_in": r.with_numbers,
         "inputs": [i.key for i in r.inputs],
         "source": source_text(r),
         "source_url": url_in(source.ref),

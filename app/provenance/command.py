@@ -18,7 +18,7 @@ def where(
 ) -> None:
     """Say where each number of a plan comes from.
 
-    Its formula with the plan's numbers, and what of it is measured, fitted or assumed.
+    What it rests on, and what of that is measured, fitted or assumed.
     """
     from app.forecast.price_book import today
     from app.plan.planned import planned

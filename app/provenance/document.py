@@ -1,4 +1,4 @@
-"""The numbers of a plan as tables: one row per number, with formula, kind, source and age."""
+"""The numbers of a plan as tables: one row per number, with kind, source and age."""
 
 from __future__ import annotations
 
@@ -64,8 +64,6 @@ def _columns(today: dt.date, used: dict[str, list[str]]) -> tuple[Column[Record]
         _words("Unit", lambda r: r.unit),
         _words("As shown", lambda r: r.text, "Value"),
         _words("Kind", lambda r: r.kind),
-        _words("Formula", lambda r: r.formula),
-        _words("Numbers put in", lambda r: r.with_numbers),
         _words("Used in", lambda r: " ".join(used.get(r.key, []))),
         _words("Source", source_text),
         _words("Source date", source_date),
@@ -103,12 +101,11 @@ def counts_sentence(records: tuple[Record, ...]) -> str:
 
 
 def blocks(records: tuple[Record, ...], today: dt.date, *, is_one: bool) -> Iterator[Block]:
-    """Each number with its formula and kind; for a single number, all its inputs too."""
+    """Each number with its kind and what it rests on; for a single number, all its inputs too."""
     for r in walked(records) if is_one else records:
         yield Paragraph(f"{r.label}: {r.text} ({r.kind}; {r.key})")
-        if r.formula:
-            yield Paragraph(r.equation, level=1)
-            yield Paragraph(f"= {r.with_numbers}", level=1)
+        if r.inputs:
+            yield Paragraph(f"rests on {', '.join(i.key for i in r.inputs)}", level=1)
         if r.kind != "computed":
             age = age_of(source_date(r), today)
             yield Paragraph(f"from {source_text(r)} ({age})", level=1)

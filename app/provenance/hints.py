@@ -1,4 +1,4 @@
-"""Short help for a number of a plan: its formula with this plan's numbers, and its sources.
+"""Short help for a number of a plan: what it is made of, with this plan's numbers, and its sources.
 
 A hint is a tooltip of at most `MOST` characters.
 """
@@ -11,7 +11,6 @@ from app.document import format as fmt
 from app.forecast import price_book
 from app.plan import document as plan_document
 from app.provenance.age import age_of, fit_sentence
-from app.provenance.record import number
 from core.errors import ScenarioError, unknown_sentence
 from core.search.plan import Plan
 
@@ -42,7 +41,7 @@ HINTS = {
 
 
 def hint(name: str, plan: Plan, today: dt.date | None = None) -> str:
-    """Formula, inputs and source of one of the numbers in `HINTS`."""
+    """What one of the numbers in `HINTS` is made of, and its source."""
     if name not in HINTS:
         raise ScenarioError(unknown_sentence("number", name, HINTS))
     if plan.usd is None and name in ("cost", "price"):
@@ -66,7 +65,7 @@ def _figures(plan: Plan, today: dt.date) -> dict[str, str]:
         "source": f"{source or 'not recorded'}, {age_of(offer.observed_at, today)}",
         "steps": fmt.count(plan.num_steps),
         "step": fmt.seconds(sum(plan.step_s.values())),
-        "speed": number(round(plan.tokens_per_s_per_gpu, 1)),
+        "speed": f"{plan.tokens_per_s_per_gpu:,.1f}",
         "fit": fit_sentence(),
         "parts": " + ".join(f"{name} {fmt.gib(size)}" for name, size in largest),
         "capacity": fmt.gib(plan.memory_capacity_bytes),

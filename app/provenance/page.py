@@ -84,9 +84,6 @@ def _draw_record(record: Record, today: dt.date) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         st.markdown(f"**{as_text(record.label)}: {as_text(record.text)}**", width="content")
         st.badge(record.kind, color=COLOURS[record.kind], help=KINDS[record.kind])  # type: ignore[arg-type]
-    if record.formula:
-        equation = f"{record.equation}\n= {record.with_numbers}\n= {record.text}"
-        st.code(equation, language=None, wrap_lines=True)
     if (method := record.computed_as) is not None:
         words = as_text(f"{method.topic}: {method.formula} ({method.module}; {method.source}).")
         address = f"method?{urlencode(link.scenario().to_query())}#formulas"

@@ -1,13 +1,8 @@
-"""One number of a plan as a record: its label, kind, formula, inputs and source.
-
-A formula is plain arithmetic over the keys of its inputs: + - * / ^ ( ) and sqrt, exp, ln, log2,
-ceil, erfc, min, max. Evaluated with the inputs' values, it gives the value of the record.
-"""
+"""One number of a plan as a record: its value and unit, what it rests on, and its source."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -19,10 +14,6 @@ from core.numeric import as_float
 from hardware.claims import Formula, formulas
 
 NOT_RECORDED = "not recorded"
-LEFT = "worked back: what the number above leaves when its other inputs are taken away"
-DIGITS = 9  # significant digits of a number in a formula
-
-_NAME = re.compile(r"[a-z_][a-z_0-9]*")
 _TEXTS: dict[str, Callable[[float], str]] = {
     "USD": fmt.usd,
     "USD/h": fmt.usd_per_hour,
@@ -40,33 +31,16 @@ _RATES = {"FLOP/s": "TFLOP/s", "B/s": "GB/s"}
 class Record:
     """One number. `value` is in `unit` (an SI unit, a count or a fraction); None if unknown."""
 
-    key: str  # stable, like the keys of the JSON; its name in formulas
+    key: str  # stable, like the keys of the JSON
     label: str
     value: float | None
     unit: str
     text: str  # as it is shown
     kind: Kind
-    formula: str = ""  # over the keys of `inputs`; '' if only the code of `topic` has it
-    inputs: tuple[Record, ...] = ()
+    inputs: tuple[Record, ...] = ()  # what it rests on
     source: Source | None = None  # for numbers that are not computed; None: not recorded
     topic: str = ""  # row of hardware/formulas.csv
     note: str = ""
-
-    @property
-    def equation(self) -> str:
-        """The formula with its left side; '' if there is no formula."""
-        return f"{self.key} = {self.formula}" if self.formula else ""
-
-    @property
-    def with_numbers(self) -> str:
-        """The right side with this plan's numbers filled in; '' if there is no formula."""
-        values = {r.key: r.value for r in self.inputs}
-
-        def put(match: re.Match[str]) -> str:
-            value = values.get(match[0])
-            return match[0] if value is None else number(value)
-
-        return _NAME.sub(put, self.formula)
 
     @property
     def computed_as(self) -> Formula | None:
@@ -82,7 +56,6 @@ def record(
     kind: Kind = "computed",
     *,
     text: str = "",
-    formula: str = "",
     inputs: tuple[Record, ...] = (),
     source: Source | None = None,
     topic: str = "",
@@ -96,8 +69,8 @@ def record(
         raise KeyError(topic)
     known = None if value is None or math.isnan(x := as_float(value)) else x
     return Record(
-        key=key, label=label, value=known, unit=unit, kind=kind, formula=formula, inputs=inputs,
-        source=source, topic=topic, note=note, text=text or text_of(known, unit),
+        key=key, label=label, value=known, unit=unit, kind=kind, inputs=inputs, source=source,
+        topic=topic, note=note, text=text or text_of(known, unit),
     )  # fmt: skip
 
 
@@ -120,24 +93,6 @@ def text_of(value: float | None, unit: str) -> str:
     return f"{plain} {unit}".strip()
 
 
-def number(x: float) -> str:
-    """A number as written in a formula: whole numbers exactly, others with nine digits.
-
-    >>> number(64.0), number(1e12), number(0.1234567891), number(-2.0)
-    ('64', '1e12', '0.123456789', '(-2)')
-    """
-    if x == 0:
-        return "0"
-    exact = float(x).is_integer() and abs(x) < 1e15
-    if exact:
-        text = str(int(x))
-        zeros = len(text) - len(text.rstrip("0"))
-        text = f"{text[:-zeros]}e{zeros}" if zeros >= 6 else text
-    else:
-        text = f"{x:.{DIGITS}g}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
-    return f"({text})" if x < 0 else text
-
-
 @cache
 def _by_topic() -> dict[str, Formula]:
     return {f.topic: f for f in formulas()}
@@ -153,8 +108,8 @@ def walked(records: tuple[Record, ...]) -> Iterator[Record]:
     seen: set[str] = set()
     left = list(reversed(records))
     while left:
-        one = left.pop()
-        if one.key not in seen:
-            seen.add(one.key)
-            yield one
-            left += reversed(one.inputs)
+        record = left.pop()
+        if record.key not in seen:
+            seen.add(record.key)
+            yield record
+            left += reversed(record.inputs)

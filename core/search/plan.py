@@ -140,6 +140,7 @@ class Plan:
     supply: PlanSupply | None = None  # None: not of a seller
     startup_hours: float = 0.0  # from the request of the machines until training begins
     least_billed_hours: float = 0.0  # minimum billing or term
+    throughput_sigma: float = 0.0  # width of the speed forecast: standard deviation of its log
     cost_basis: CostBasis | None = None  # columns of one row; None: made up
 
     @property

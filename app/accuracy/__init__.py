@@ -1,7 +1,5 @@
 """Forecasts compared with published runs and with a user's own, and the fit to published runs.
 
-The folder runs reads published runs as input columns of the estimator.
-
 as_json         the report of runcast validate as JSON values, and its forecasts as a CSV
                 file
 blind           forecasts that were made before anybody here had seen the runs: how far
@@ -37,9 +35,13 @@ read_columns    the columns of a file of measured runs: which are read, and what
 readme          the accuracy block of a README, rewritten from a validation: runcast
                 validate --readme
 regret          regret of choices by forecast: its tables, its sentence and its JSON values
+row_columns     published runs as columns of the estimator: questions, layouts and machines
+row_layout      the layout of a published run: what its row gives, and the least that fits
+row_words       translate the words of published runs to those of a scenario
 rows            problems with the rows of a file of measured runs, each with its line number
 runs_section    the part of the Accuracy page on single runs: the chart, its summary in
                 words, and its data
+scenario_of_row  the scenario of a published run: what its row says, as a user's options
 scores          compare forecasts of published runs with their measurements and with a
                 baseline, by part
 section_scores  one section of a validation: the rows that were scored, their metrics,

@@ -10,6 +10,8 @@ import numpy as np
 
 from app.explain.explained import Setting, row_of, setting_of
 from app.forecast.search import best_of
+from app.forecast.stack_limits import is_unknown, stack_of
+from app.forecast.training import profile_of
 from core.evidence import uncertainty
 from core.evidence.uncertainty import Circumstances
 from core.explain.explain import evaluate, record_of
@@ -18,7 +20,8 @@ from core.money import cost as money_cost
 from core.scenario import Scenario
 from core.search.plan import Layout, Plan
 from core.units import HOUR_S
-from hardware.efficiency import GENERIC, efficiency, read_entries, stacks
+from hardware.efficiency import GENERIC, read_entries
+from hardware.habits.built_on import stack_named
 from hardware.measured import measured_accelerators
 
 # Inputs on which the best layout depends, so that searching again is worthwhile.
@@ -72,7 +75,7 @@ def sensitivity_of(scenario: Scenario, plan: Plan) -> Sensitivity:
 @lru_cache(maxsize=32)
 def _bounds(stack: str) -> dict[str, tuple[float, float]]:
     """The valid range of each software fraction, from hardware/efficiency.csv."""
-    families = (GENERIC, stacks()[stack].family)
+    families = (GENERIC, stack_named(stack).family)
     return {e.quantity: (e.low, e.high) for e in read_entries() if e.stack in families}
 
 
@@ -80,9 +83,9 @@ def _unknowns(setting: Setting, plan: Plan) -> tuple[Unknown, ...]:
     """The unknowns that make up the plan's interval. Measured runs like the plan, and what the user
     measured, narrow those that they share with it."""
     scenario, work, machine = setting.scenario, setting.case.work, setting.machine
-    eff = efficiency(scenario.stack)
+    eff = profile_of(scenario)
     known = Circumstances(
-        unknown_stack=float(scenario.stack == GENERIC),
+        unknown_stack=float(is_unknown(stack_of(scenario))),
         experts=float(np.any(np.asarray(work.model.num_experts) > 0)),
         adapters=float(bool(work.adapters)),
         unmeasured=float(machine.accelerator.matmul_flops_per_s is None),

@@ -49,6 +49,7 @@ stack_limits        stacks that take a scenario, what each cannot do, and what e
                     the search
 standing            what speaks against recommending a plan, though it is searched and shown
 training            what a scenario trains and which choices it fixes, as core's types
+whole_layout        the forecast of a layout that a scenario fixes whole
 with_failures       every ranked plan with failures: closed forms over columns, without
                     simulation or search
 """

@@ -20,13 +20,12 @@ from app.forecast import calibrations
 from app.forecast.case import case_of
 from app.forecast.machines import accelerator_of
 from app.forecast.plans import circumstances_of
-from app.forecast.stack_limits import as_planned, software
+from app.forecast.stack_limits import as_planned, stack_of
 from app.forecast.training import efficiency_of, tokens_of, workload_of
 from app.scenario.model import model_of
 from app.scenario.version import made_with, version
 from core.scenario import Scenario
 from core.search.plan import Plan
-from hardware.efficiency import stacks
 
 Object = dict[str, Any]
 
@@ -63,7 +62,7 @@ def inputs_json(scenario: Scenario, plans: Sequence[Plan]) -> Object:
 
 def _of_stack(scenario: Scenario) -> Object:
     """The work, stack and efficiencies of a scenario."""
-    work, stack = workload_of(scenario, model_of(scenario)), stacks()[software(scenario)]
+    work, stack = workload_of(scenario, model_of(scenario)), stack_of(scenario)
     return {
         "workload": record_json(work, without=("model",)),
         "stack": attributes(

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.accuracy.predict import Predictions, predict
-from app.accuracy.runs.words import PRECISION_NAMES
+from app.accuracy.row_words import PRECISION_NAMES
 from app.document import format as fmt
 from app.forecast import machines
 from app.forecast.stack_limits import as_planned

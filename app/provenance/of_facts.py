@@ -17,7 +17,8 @@ from core.model.presets import preset
 from core.scenario import Scenario
 from core.search.plan import Plan
 from core.units import TO_SI
-from hardware.efficiency import GENERIC, Entry, read_entries, stacks
+from hardware.efficiency import GENERIC, Entry, read_entries
+from hardware.habits.built_on import stack_named
 from pricing.book.offers import is_booked
 
 TYPED = "typed in by the user"
@@ -114,8 +115,8 @@ def ceiling_of(machine: Machine, value: float) -> Record:
 
 def fraction(stack: str, quantity: str, *, label: str = "") -> Record:
     """The row of hardware/efficiency.csv that the stack uses, with what it was fitted on."""
-    family = stacks()[stack].family
-    entry = next(e for s in (stack, family, GENERIC) if (e := _entries().get((s, quantity))))
+    own = stack_named(stack)
+    entry = next(e for s in (own.name, own.family, GENERIC) if (e := _entries().get((s, quantity))))
     kind: Kind = "fitted" if entry.basis.startswith("fitted") else "assumed"
     spread = "" if entry.p10 is None else f"P10 to P90 {entry.p10:.4g} to {entry.p90:.4g}"
     of = "every stack" if entry.stack == GENERIC else entry.stack

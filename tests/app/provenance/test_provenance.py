@@ -304,20 +304,11 @@ def test_hints_fit_and_name_the_source():
 
 def test_every_number_column_of_the_ranked_table_has_a_hint():
     plan = made_up.plan(usd=made_up.spread(1.0, 2.0, 3.0))
-    failing = made_up_failing()
-    table = plan_document.ranked(Scenario(deadline_days=9), [plan], [failing])
+    plan = replace(plan, cost=replace(plan.cost, paid=made_up.spread(7.0, 8.0, 9.0)))
+    table = plan_document.ranked(Scenario(deadline_days=9, budget_usd=9.0), [plan])
     plain_names = {"#", "GPU", "GPUs", "Cloud", "Instance", "Purchase", "Layout", "Stack", "Region"}
     heads = {c.head for c in table.columns} - plain_names - {plan_document.LIMITS}
     assert heads == {*provenance_hints.COLUMNS}
-
-
-def made_up_failing():
-    from app.forecast.with_failures import WithFailures
-
-    return WithFailures(
-        goodput=0.9, hours_expected=1.0, hours_p50=1.0, hours_p90=1.0, usd_expected=1.0,
-        usd_p50=1.0, usd_p90=1.0,
-    )  # fmt: skip
 
 
 def test_the_table_holds_everything_and_no_cell_is_a_formula(plain):

@@ -11,10 +11,10 @@ from urllib.parse import urlencode
 from app.document import format as fmt
 from app.scenario.layout import layout_text
 from app.scenario.version import version
-from hardware.claims import CLAIMS_CSV, GUIDE_CASES_CSV
+from hardware.claims import CLAIMS_CSV, GUIDE_CASES_CSV, PublishedClaim, claims
 from hardware.decision_tables import DECISIONS_CSV, SEPARATOR, TABLES
 from tests.support.guides import fixes
-from tests.support.guides.claims import Checked, all_checked
+from tests.support.guides.claims import EVALUATED, checked
 from tests.support.guides.decision import Decision
 from tests.support.guides.decisions import decisions_of
 from tests.support.guides.forecasts import forecasts
@@ -32,12 +32,10 @@ def advice_cells(d: Decision) -> Cells:
     }  # fmt: skip
 
 
-def claim_cells(c: Checked) -> Cells:
+def claim_cells(claim: PublishedClaim) -> Cells:
     """Our figure for one published claim."""
-    return {
-        "verdict": c.verdict, "printed": c.printed_text, "ours": c.ours_text,
-        "arithmetic": c.ours.arithmetic,
-    }  # fmt: skip
+    c = checked(claim)
+    return {"verdict": c.verdict, "printed": c.printed, "ours": c.ours, "arithmetic": c.arithmetic}
 
 
 def guide_cases() -> list[Cells]:
@@ -74,6 +72,6 @@ def _write(path: Path, rows: list[Cells]) -> None:
 
 
 if __name__ == "__main__":
-    _update(CLAIMS_CSV, "claim", {c.claim.id: claim_cells(c) for c in all_checked()})
+    _update(CLAIMS_CSV, "claim", {c.id: claim_cells(c) for c in claims() if c.id in EVALUATED})
     _update(DECISIONS_CSV, "id", {d.advice.id: advice_cells(d) for d in decisions_of(TABLES)})
     _write(GUIDE_CASES_CSV, [case | _made() for case in guide_cases()])

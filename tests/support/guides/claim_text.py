@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -21,32 +21,15 @@ class Ours:
     low: float
     high: float
     arithmetic: str
-    limit: float | None = None  # our best-case figure
     digits: int = DIGITS
 
 
 Evaluations: TypeAlias = dict[str, Callable[[], Ours]]  # by the name of the claim
 
 
-def sources_line(printed: Iterable[tuple[str, str]]) -> str:
-    """Where and when figures are printed, each source once. A date that the source already ends
-    with is not repeated.
-
-    >>> sources_line([("a paper", "2024"), ("a page of 2025", "2025"), ("a paper", "2024")])
-    'Printed in: a paper (2024); a page of 2025.'
-    """
-    sources = (s if s.endswith(date) else f"{s} ({date})" for s, date in printed)
-    return f"Printed in: {'; '.join(dict.fromkeys(sources))}."
-
-
-def exactly(value: float, arithmetic: str, limit: float | None = None) -> Ours:
+def exactly(value: float, arithmetic: str) -> Ours:
     """A finding with a single figure instead of a range."""
-    return Ours(low=float(value), high=float(value), arithmetic=arithmetic, limit=limit)
-
-
-def nothing(arithmetic: str) -> Ours:
-    """A finding without a figure of ours to compare with the printed one."""
-    return Ours(low=math.nan, high=math.nan, arithmetic=arithmetic)
+    return Ours(low=float(value), high=float(value), arithmetic=arithmetic)
 
 
 def number(x: float, digits: int = DIGITS) -> str:
@@ -60,11 +43,6 @@ def number(x: float, digits: int = DIGITS) -> str:
     decimals = digits - 1 - math.floor(math.log10(abs(x))) if x else 0
     text = f"{x:,.{max(decimals, 0)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def billions(num_params: float) -> str:
-    """Parameters in billions: 70B, 6.738B."""
-    return f"{number(num_params / 1e9)}B"
 
 
 def figure(value: float, unit: str, digits: int = DIGITS) -> str:

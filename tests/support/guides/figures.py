@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from core.evidence.published_claims import Verdict as ClaimVerdict
 from core.model.presets import preset
 from core.model.transformer import total_params
 from core.numeric import as_float
@@ -18,14 +17,12 @@ from hardware.decision_tables import Advice
 from tests.support.guides import words
 from tests.support.guides.cases import timed_if_it_fitted
 from tests.support.guides.claim_text import FORECAST_DIGITS, figure, number
-from tests.support.guides.claims import checked
+from tests.support.guides.claims import checked, printed, verdict
 from tests.support.guides.decision import Decision, Verdict, link_of, together
-from tests.support.guides.runs import printed
 from tests.support.guides.strategies import WAYS, forecast_of
-from tests.support.guides.sums import verdict
 
 GB = 1e9
-MEANS: Mapping[ClaimVerdict, Verdict] = {
+MEANS: Mapping[str, Verdict] = {
     "reproduced": "agrees",
     "reproduced as a limit": "agrees in part",
     "refuted": "disagrees",
@@ -38,12 +35,9 @@ _LEAST = {"tp": 1, "pp": 1, "cp": 1, "micro_batch_size": 1, "recompute": "full"}
 def with_printed_figures(decision: Decision) -> Decision:
     """A decision whose advice also prints a figure; the verdict on the figure counts equally."""
     found = [checked(printed(name)) for name in decision.advice.claims]
-    costs = (
-        f"Cost against DDP, if DDP fitted: printed {c.printed_text}, ours {c.ours_text}."
-        for c in found
-    )
+    costs = (f"Cost against DDP, if DDP fitted: printed {c.printed}, ours {c.ours}." for c in found)
     off = (
-        f"the printed {c.printed_text} is {c.ours_text} here: {c.claim.why.rstrip('.')}"
+        f"the printed {c.printed} is {c.ours} here: {c.why.rstrip('.')}"
         for c in found
         if MEANS[c.verdict] != "agrees"
     )
@@ -115,10 +109,10 @@ def decide_saving(advice: Advice) -> Decision:
     return Decision(
         advice=advice,
         job=words.job(Scenario.parse(advice.scenario)),
-        recommends=c.ours_text,
+        recommends=c.ours,
         details="of the model states it shards",
-        reasons=(words.sentence(c.ours.arithmetic), whole),
+        reasons=(words.sentence(c.arithmetic), whole),
         verdict=MEANS[c.verdict],
-        disagreement="" if c.verdict == "reproduced" else c.claim.why,
+        disagreement="" if c.verdict == "reproduced" else c.why,
         link=link_of(advice, None),
     )

@@ -6,14 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from core.evidence import published_claims
 from core.model.presets import preset
-from core.numeric import as_float
-from hardware import facts
-from hardware.efficiency import GENERIC, efficiency
-from tests.support.guides import cases, sums
-from tests.support.guides.cases import DATA_PARALLEL, H100, listed, range_of, slowdown
-from tests.support.guides.claim_text import FORECAST_DIGITS, Evaluations, Ours, exactly, figure
+from tests.support.guides import cases
+from tests.support.guides.cases import DATA_PARALLEL, listed, range_of, slowdown
+from tests.support.guides.claim_text import Evaluations, Ours
 from tests.support.guides.one_case import Fields, Run
 
 # Recompute: one layout with and without it, on cases that differ in everything else.
@@ -37,7 +33,6 @@ _BATCHES = (8, 64, 512)  # sequences per step: 33k, 262k and 2.1M tokens
 _CPU = {"sharding": "zero3", "offload_optimizer": "cpu"}
 _NVME = {"sharding": "zero3", "offload_optimizer": "nvme", "offload_params": "nvme"}
 _ETHERNET_GBIT_PER_S = (10, 25, 100)  # of a machine of 8 GPUs
-_DRIVES, _GPUS = 4, 8  # of the usual machine; its GPUs share the drives' rate
 
 
 def _recompute(kind: str) -> Ours:
@@ -73,7 +68,7 @@ def _offload_times() -> Ours:
 
 
 def _offload_loss() -> Ours:
-    lost = {case: as_float(sums.throughput_lost(x)) for case, x in _cpu().items()}
+    lost = {case: 1 - 1 / x for case, x in _cpu().items()}
     return range_of(lost.values(), f"Llama 3.1 70B on 8 H100. {listed(lost, '%')}")
 
 
@@ -92,7 +87,7 @@ def _on_ethernet() -> Ours:
     found = {
         f"{gbit} Gbit/s a machine": slowdown(
             cases.timed(
-                {**case, **_CPU, "offload_params": "cpu", "network_gbit_per_gpu": gbit / _GPUS}
+                {**case, **_CPU, "offload_params": "cpu", "network_gbit_per_gpu": gbit / 8}
             ),
             ddp,
         )
@@ -102,26 +97,6 @@ def _on_ethernet() -> Ours:
         found.values(),
         "Llama 3.1 70B on 32 H100, 256 sequences a step, over DDP if it fitted and had 3,200 "
         f"Gbit/s. {listed(found)}",
-    )
-
-
-def _nvme_rate() -> Ours:
-    a_gpu = as_float(efficiency(GENERIC).nvme_bytes_per_s)
-    a_drive = a_gpu * _GPUS / _DRIVES
-    # Read and written in each step.
-    states = published_claims.ACCOUNTINGS[0].optimizer_bytes * 70e9 / _GPUS
-    link = facts.accelerator(H100).host_link_bytes_per_s or a_gpu
-    moved = "; ".join(
-        f"{figure(2 * states / rate, 's', FORECAST_DIGITS)} {what}"
-        for rate, what in (
-            (a_gpu, f"with {_DRIVES} drives of {figure(a_drive, 'GB/s')}, which we assume"),
-            (a_gpu / 2, "with drives half as fast"),
-            (link, "over the link to the host"),
-        )
-    )
-    return exactly(
-        a_drive,
-        f"70B on 8 GPUs: 2 x {figure(states, 'GB')} of AdamW states a GPU and step take {moved}",
     )
 
 
@@ -183,6 +158,5 @@ EVALUATED: Evaluations = {
     "offload_cpu_loss": _offload_loss,
     "offload_vs_ddp": _against_ddp,
     "offload_ethernet": _on_ethernet,
-    "offload_nvme_rate": _nvme_rate,
     **{name: partial(_layout, name) for name in NAMED},
 }

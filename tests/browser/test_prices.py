@@ -26,17 +26,6 @@ def choose(user, label, option):
     user.settle()
 
 
-@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
-def test_nothing_of_the_prices_page_is_cut_off_at_the_side(new_user, width, height):
-    user = new_user(viewport={"width": width, "height": height})
-    user.open(PAGE)
-    assert user.page.title() == "Runcast: Prices"
-    main = user.page.get_by_test_id("stMain")
-    assert main.evaluate("m => m.scrollWidth <= m.clientWidth + 1")
-    for chart in user.page.get_by_test_id("stVegaLiteChart").all():
-        expect(chart.locator("canvas, svg").first).to_be_visible()
-
-
 def test_filters_are_in_the_address_and_back_undoes_one(new_user):
     user = new_user()
     user.open(PAGE)

@@ -11,10 +11,8 @@ from app.forecast.answer import answer
 from app.forecast.resolve import resolve_strict
 from app.launch import files as tables
 from app.launch.job import job_of
-from app.launch.words import MEMORY, troubles
 from core.scenario import Scenario
 from runners.recipes.registry import exported, targets
-from tests.made_up.plans import MEMORY_BYTES
 from tests.made_up.recipes import recipe_job
 
 JOB = {
@@ -124,16 +122,3 @@ def test_each_choice_of_a_plan_can_be_drawn(plan):
     for name in offered:
         assert tables.files(exported([name], job, {}))
     assert len(offered) + len(tables.refused(job)) == len(targets())
-
-
-def test_troubles_have_the_figures_of_the_plan(plan):
-    scenario = resolve_strict(Scenario.parse(JOB))
-    found = troubles(scenario, plan)
-    said = {k: " ".join(f"{at} {do}" for at, do in v.items()) for k, v in found.items()}
-    assert list(said) == ["It runs out of memory", "It hangs", "It diverges"]
-    assert "4,194,304" in said["It diverges"]  # 512 sequences of 8,192 tokens
-    assert f"{plan.num_nodes} nodes started" in said["It hangs"]
-    assert "GiB" in said["It runs out of memory"]
-    assert set(MEMORY) == set(MEMORY_BYTES)
-    in_fp8 = troubles(scenario.model_copy(update={"precision": "fp8"}), plan)
-    assert "bf16 instead of fp8" in " ".join(in_fp8["It diverges"])

@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from urllib.parse import urlencode
 
 import pytest
 
 from app.command.given import Given
-from app.document import format as fmt
 from app.launch.export import made
 from hardware.habits.flags import rows_of
 from hardware.stack_support import supports
@@ -67,14 +65,6 @@ def exported(request):
         options={},
     )  # fmt: skip
     return stack, found
-
-
-def test_the_header_forecasts_the_step_of_the_plan(exported):
-    _, found = exported
-    step = fmt.seconds(math.fsum(found.plan.step_s.values()))
-    (text,) = found.texts().values()
-    (line,) = re.findall(r"^# +(\S+ \S+) a step, P10 to P90", text, re.M)
-    assert line == step
 
 
 def test_every_habit_of_the_forecast_is_in_the_file(exported):

@@ -11,9 +11,9 @@ from hardware.claims import claims as published
 from hardware.claims import guide_cases as shipped_cases
 from hardware.decision_tables import VERDICTS, decision_tables
 from tests.support.guides.__main__ import advice_cells, guide_cases
+from tests.support.guides.advice import DECIDE
 from tests.support.guides.claim_text import DIGITS, FORECAST_DIGITS, span
 from tests.support.guides.claims import EVALUATED, checked, printed, verdict
-from tests.support.guides.decisions import DECIDE
 
 AGAIN = "the model has moved it: run `python -m tests.support.guides` and read what changed"
 # What the arithmetic of a claim gives, worked out by hand: id -> (low, high) in the printed unit.

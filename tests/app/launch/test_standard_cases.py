@@ -22,11 +22,8 @@ DEEPSEEK = {"model": "deepseek-v3", "num_gpus": 2048, "seq_len": 4096, "num_toke
             "global_batch_size": 15360, "precision": "fp8"}  # fmt: skip
 LONG = {"model": "llama3.1-8b", "num_gpus": 64, "seq_len": 131072, "global_batch_size": 32}
 CASES = {
-    "8B on 8": ("megatron-lm", {"model": "llama3.1-8b", "num_gpus": 8}),
     "8B on 64": ("torchtitan", {"model": "llama3.1-8b", "num_gpus": 64}),
     "70B on 64": ("megatron-lm", {"model": "llama3.1-70b", "num_gpus": 64}),
-    "70B on 256": ("megatron-lm", {"model": "llama3.1-70b", "num_gpus": 256}),
-    "70B on 1024": ("torchtitan", {"model": "llama3.1-70b", "num_gpus": 1024}),
     "405B on 16384": (
         "megatron-lm",
         {"model": "llama3.1-405b", "num_gpus": 16384, "global_batch_size": 2048},

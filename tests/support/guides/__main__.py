@@ -12,12 +12,10 @@ from app.document import format as fmt
 from app.scenario.layout import layout_text
 from app.scenario.version import version
 from hardware.claims import CLAIMS_CSV, GUIDE_CASES_CSV, PublishedClaim, claims
-from hardware.decision_tables import DECISIONS_CSV, SEPARATOR, TABLES
-from tests.support.guides import fixes
+from hardware.decision_tables import DECISIONS_CSV, SEPARATOR, decision_tables
+from tests.support.guides.advice import DECIDE, Decision
 from tests.support.guides.claims import EVALUATED, checked
-from tests.support.guides.decision import Decision
-from tests.support.guides.decisions import decisions_of
-from tests.support.guides.forecasts import forecasts
+from tests.support.guides.forecasts import OFFLOAD, fixes, forecasts
 
 Cells = dict[str, str]
 
@@ -44,10 +42,10 @@ def guide_cases() -> list[Cells]:
     cases += [
         (
             f"70B on 8 H100, {f'fix {n}' if f.plan else 'no fix'}: {f.change}",
-            "the fix" if f.change == fixes.OFFLOAD else fmt.MISSING,
+            "the fix" if f.change == OFFLOAD else fmt.MISSING,
             f.text,
         )
-        for n, f in enumerate(fixes.fixes(), start=1)
+        for n, f in enumerate(fixes(), start=1)
     ]
     return [dict(zip(("case", "printed", "forecast"), cells, strict=True)) for cells in cases]
 
@@ -73,5 +71,5 @@ def _write(path: Path, rows: list[Cells]) -> None:
 
 if __name__ == "__main__":
     _update(CLAIMS_CSV, "claim", {c.id: claim_cells(c) for c in claims() if c.id in EVALUATED})
-    _update(DECISIONS_CSV, "id", {d.advice.id: advice_cells(d) for d in decisions_of(TABLES)})
+    _update(DECISIONS_CSV, "id", {a.id: advice_cells(DECIDE[a.kind](a)) for a in decision_tables()})
     _write(GUIDE_CASES_CSV, [case | _made() for case in guide_cases()])

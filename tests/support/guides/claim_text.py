@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from app.document import format as fmt
 from hardware.claims import SCALES
+from tests.support.guides.one_case import Run
 
 DIGITS = 4
 FORECAST_DIGITS = fmt.DIGITS
@@ -74,3 +75,29 @@ def span(low: float, high: float, unit: str, digits: int = DIGITS) -> str:
         return ends[0]
     tail = "/h" if unit == "USD/h" else f" {unit}"
     return f"{ends[0].removesuffix(tail)} to {ends[1]}"
+
+
+def text_of(run: Run) -> str:
+    """The layout, its step time and utilisation, and the chance of running out of memory if that is
+    a risk."""
+    chance = f" ({fmt.chance(run.probability_oom)} chance to run out of memory)"
+    return (
+        f"{fmt.layout(run.layout)}: {fmt.seconds(run.step_s)} a step, "
+        f"{fmt.percent(run.mfu)} MFU, {fmt.gib(run.need_bytes)} a GPU"
+        + (chance if run.is_tight else "")
+    )
+
+
+def range_of(ratios: Iterable[float], arithmetic: str) -> Ours:
+    """The range over the cases that run. If none runs the figure is infinite, which no claim
+    prints."""
+    found = [r for r in ratios if math.isfinite(r)] or [math.inf]
+    return Ours(low=min(found), high=max(found), arithmetic=arithmetic, digits=FORECAST_DIGITS)
+
+
+def listed(cases: Mapping[str, float], unit: str = "x") -> str:
+    """Each case with its figure: '8 sequences a step: 3.7x; 64: 1.8x'."""
+    return "; ".join(
+        f"{case}: {span(x, x, unit, FORECAST_DIGITS) if math.isfinite(x) else 'does not fit'}"
+        for case, x in cases.items()
+    )

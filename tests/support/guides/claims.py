@@ -11,12 +11,12 @@ from dataclasses import replace
 from core.evidence.published_claims import Rule, Verdict
 from hardware.claims import PublishedClaim
 from hardware.claims import claims as published
-from tests.support.guides import against_ddp, fixes, memory, times
+from tests.support.guides import forecasts, memory, ratios
 from tests.support.guides.claim_text import Evaluations, span
 
 EVALUATED: Evaluations = {
     name: evaluate
-    for topic in (memory, fixes, times, against_ddp)
+    for topic in (memory, forecasts, ratios)
     for name, evaluate in topic.EVALUATED.items()
 }
 

@@ -11,7 +11,6 @@ from core.model.presets import preset
 from core.model.transformer import embedding_params, head_params, total_params
 from core.numeric import as_float
 from hardware.efficiency import GENERIC, efficiency
-from tests.support.guides.cases import DATA_PARALLEL, range_of, timed_if_it_fitted
 from tests.support.guides.claim_text import (
     FORECAST_DIGITS,
     Evaluations,
@@ -19,8 +18,9 @@ from tests.support.guides.claim_text import (
     exactly,
     figure,
     number,
+    range_of,
 )
-from tests.support.guides.one_case import Fields
+from tests.support.guides.one_case import DATA_PARALLEL, Fields, timed_if_it_fitted
 
 _LOGITS_BYTES = 10.0  # 16-bit logits, an fp32 copy and its gradient
 _LORA_RANK, _QLORA_TOKENS = 16.0, 2048.0

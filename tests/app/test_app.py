@@ -114,20 +114,6 @@ def test_editing_a_field_changes_the_link_and_the_answer():
     assert "num_gpus" not in link_of(page)
 
 
-def test_going_back_restores_the_form_and_the_answer():
-    """Back in the browser is a run with another address and no edit."""
-    page = opened(**QUICK)
-    first, before = link_of(page), headlines(page)
-    page.text_input(key="form_num_tokens").set_value("15T").run()
-    page.query_params.clear()
-    for name, value in first.items():
-        page.query_params[name] = value
-    page.run()
-    assert page.text_input(key="form_num_tokens").value == "100B"
-    assert headlines(page) == before
-    assert link_of(page) == first
-
-
 def test_an_edit_outruns_an_address_that_is_still_the_old_one():
     """A second edit can arrive before the browser shows the address of the first."""
     page = opened(**QUICK)
@@ -229,20 +215,6 @@ def test_nothing_fits_says_by_how_much_and_what_to_do():
     assert not page.metric
     assert "GiB" in texts(page.error)[0]
     assert page.code[0].value.endswith(f"prices={resolve.current_prices()}")
-
-
-def test_a_chosen_plan_is_in_the_link_and_reopens():
-    page = opened(**QUICK)
-    listed = page.selectbox(key="plan_list")
-    second = listed.options[1]
-    listed.set_value(next(p.id for p in _plans() if p.rank == 2)).run()
-    assert not page.exception
-    assert "plan" in link_of(page)
-    again = opened(**link_of(page))
-    assert not again.warning
-    assert again.selectbox(key="plan_list").value == link_of(page)["plan"]
-    assert second.startswith("#2:")
-    assert any("selected plan: #2" in text for text in texts(again.caption))
 
 
 def _plans():

@@ -182,18 +182,6 @@ def test_a_scenario_goes_out_as_a_file_and_comes_back(new_user, tmp_path):
     assert bob.query() == ann.query()
 
 
-def test_a_part_of_the_form_stays_open_while_it_is_edited(new_user):
-    user = new_user()
-    user.open(FEW + "&tp=8")
-    user.more_settings()
-    part = user.page.get_by_test_id("stExpander").filter(has_text="Parallelism")
-    expect(part.locator("summary")).to_contain_text("Parallelism (1 changed)")
-    part.locator("summary").click()
-    user.type("Pipeline parallel", "2")
-    expect(part.locator("summary")).to_contain_text("Parallelism (2 changed)")
-    expect(part.get_by_label("Pipeline parallel", exact=True)).to_be_visible()
-
-
 def test_the_method_page_keeps_the_scenario_and_back_works(new_user):
     user = new_user()
     user.open(FEW + "&tp=8")
@@ -222,21 +210,6 @@ def test_a_link_to_the_method_page_keeps_what_was_wrong_with_it(new_user):
     user.follow("Plan", "/")
     assert "seq_len" in " ".join(user.notes())
     assert len(user.headlines()) == 4
-
-
-def test_a_measurement_typed_beside_a_plan_is_shared_by_link(new_user):
-    ann = new_user()
-    ann.open(FEW)
-    before = ann.headlines()
-    ann.type("Measured this plan? Tokens/s per GPU", "5000")
-    assert "anchor_tokens_per_s_per_gpu=5000" in ann.query()
-    assert ann.headlines() != before
-    bob = new_user()
-    bob.page.goto(ann.link())
-    bob.settle()
-    assert (bob.headlines(), bob.notes()) == (ann.headlines(), [])
-    ann.back()
-    assert ann.headlines() == before
 
 
 def test_the_first_screen_answers_without_scrolling(new_user):

@@ -30,23 +30,6 @@ def test_the_section_opens_and_says_why(new_user):
     assert "The most: Price of an instance-hour +10%" in chart.get_attribute("aria-label")
 
 
-def test_a_layout_of_ones_own_gets_its_reasons(new_user):
-    user = new_user()
-    user.open(FEW)
-    part = section(user)
-    user.type(LAYOUT, "tp=3")
-    expect(part).to_contain_text("tp does not divide the attention heads")
-    query = user.query()
-    user.type(LAYOUT, "tp=1,pp=1,sharding=ddp")
-    expect(part).to_contain_text("does not fit the memory")
-    expect(part).to_contain_text("sharding ddp to")
-    user.type(LAYOUT, "<img src=x onerror=alert(1)>")
-    assert "is no key" in " ".join(user.notes()) or "KEY=VALUE" in " ".join(user.notes())
-    assert user.query() == query  # a trial is no choice: it is not in the link
-    user.type(LAYOUT, "")
-    assert user.notes() == []
-
-
 @pytest.mark.parametrize(("width", "height"), [(390, 844)])
 def test_nothing_of_it_is_cut_off_at_the_side(new_user, tmp_path, width, height):
     user = new_user(viewport={"width": width, "height": height})

@@ -60,19 +60,6 @@ def test_the_files_of_the_first_choice_are_drawn(plan):
     ]  # fmt: skip
 
 
-def test_another_launcher_and_a_stack():
-    drawn = page(sharding="fsdp2")
-    drawn.selectbox(key="launch_launcher").select("slurm")
-    drawn.selectbox(key="launch_stack").select("fsdp2")
-    drawn.checkbox(key="launch_checks").uncheck().run()
-    assert not drawn.exception
-    paths = [t.label for t in drawn.tabs]
-    assert paths[0] == "job.sbatch"
-    started = drawn.code[1].value.rstrip().splitlines()[-1].strip().removesuffix(' "$@"')
-    assert started in paths
-    assert not [t for t in drawn.text_input if t.key == "launch_option_command"]
-
-
 def test_options_arrive_and_mistakes_are_sentences():
     drawn = page()
     drawn.selectbox(key="launch_launcher").select("slurm").run()
@@ -92,13 +79,6 @@ def test_what_cannot_launch_a_plan_is_said():
     said = tables.refused(recipe_job(accelerator="TPU-v5p", vendor="google"))
     assert any("SLURM batch file: TPU-v5p is not driven by CUDA" in s for s in said)
     assert tables.offered(recipe_job(accelerator="TPU-v5p", vendor="google"), "launcher") == []
-
-
-def test_without_a_plan_there_is_a_sentence():
-    drawn = page(model="llama3.1-405b", num_gpus="1")
-    assert not drawn.exception
-    assert "GiB" in plain(drawn.error[0].value)
-    assert not drawn.code
 
 
 def test_the_archive_holds_the_files_and_is_the_same_each_time():

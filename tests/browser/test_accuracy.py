@@ -28,43 +28,6 @@ def upload(user, path):
     user.settle()
 
 
-def fits(user):
-    return user.page.get_by_test_id("stMain").evaluate(
-        """main => {
-          const limit = main.getBoundingClientRect().right + 1;
-          const outside = [...main.querySelectorAll('*')].filter(e =>
-            !e.closest('svg') && !e.closest('[data-testid="stDataFrame"]')
-            && e.getBoundingClientRect().width > 0 && e.getBoundingClientRect().right > limit);
-          return main.scrollWidth <= main.clientWidth + 1 && outside.length === 0 }"""
-    )
-
-
-@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
-def test_nothing_of_the_accuracy_page_is_cut_off_at_the_side(new_user, tmp_path, width, height):
-    path = tmp_path / "mine.csv"
-    path.write_text(RUNS)
-    user = new_user(viewport={"width": width, "height": height})
-    user.open(PAGE)
-    assert len(user.headlines()) == 4
-    assert fits(user)
-    upload(user, path)
-    assert fits(user)
-    charts = user.page.get_by_test_id("stVegaLiteChart")
-    expect(charts).to_have_count(3)
-    for chart in charts.all():
-        expect(chart.locator("canvas, svg").first).to_be_visible()
-
-
-def test_the_page_keeps_the_scenario_and_leads_back(new_user):
-    user = new_user()
-    user.open(PAGE.replace("/accuracy", "/"))
-    query, before = user.query(), user.headlines()
-    user.follow("Accuracy", "/accuracy")
-    assert (user.query(), user.page.title()) == (query, "Runcast: Accuracy")
-    user.follow("Plan", "/")
-    assert (user.query(), user.headlines()) == (query, before)
-
-
 def test_a_filter_by_hand_changes_the_chart_and_its_csv(new_user):
     user = new_user()
     user.open(PAGE)

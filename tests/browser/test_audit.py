@@ -12,17 +12,6 @@ CLAIM = (
 VERDICT = "Not credible in nvfp4, the mildest of bf16, fp8 and nvfp4: 2.34 times the best published"
 
 
-@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
-def test_nothing_of_the_audit_page_is_cut_off_at_the_side(new_user, width, height):
-    user = new_user(viewport={"width": width, "height": height})
-    user.open(f"/audit?{CLAIM}")
-    assert user.page.title() == "Runcast: Audit"
-    expect(user.page.get_by_text(VERDICT)).to_be_visible()
-    main = user.page.get_by_test_id("stMain")
-    assert main.evaluate("m => m.scrollWidth <= m.clientWidth + 1")
-    expect(user.page.get_by_test_id("stVegaLiteChart").locator("canvas, svg").first).to_be_visible()
-
-
 def test_a_typed_claim_is_audited_and_back_undoes_it(new_user):
     user = new_user()
     user.open("/audit?model=llama3.1-70b&num_tokens=1e12&gpu=GB200&num_gpus=72")

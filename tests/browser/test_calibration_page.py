@@ -6,19 +6,11 @@ import orjson
 import pytest
 
 from tests.made_up.results import H100, document, machine
-from tests.support.browsing import served
 
 pytestmark = pytest.mark.browser
 
 QUICK = f"v=1&model=llama3.1-8b&num_tokens=1e11&global_batch_size=256&gpu={H100}&num_gpus=16"
 TRUE = {"matmul": 0.83, "attention": 0.9, "memory": 0.92, "elementwise": 1.3, "scale_up": 0.8}
-
-
-@pytest.fixture
-def base_url(tmp_path):
-    """A server of the test's own: nothing is uploaded yet, in a second run of it, too."""
-    with served(tmp_path / "log", RUNCAST_DATA_DIR=str(tmp_path / "data")) as server:
-        yield server.url
 
 
 @pytest.fixture
@@ -79,17 +71,3 @@ def test_a_bad_upload_is_a_sentence(new_user, tmp_path):
     upload(user, large)
     assert "must be" in text(user)  # the uploader says how large it may be
     assert not user.page.get_by_test_id("stException").count()
-
-
-def test_a_phone_has_room_for_it(new_user, written):
-    user = new_user(viewport={"width": 390, "height": 844})
-    user.open(f"/calibration?{QUICK}")
-    upload(user, written)
-    user.page.locator("label", has_text="in this plan").first.click()
-    user.settle()
-    width = user.page.evaluate("() => document.documentElement.scrollWidth")
-    assert width <= 390
-    assert user.page.get_by_test_id("stVegaLiteChart").count() >= 3
-    user.page.get_by_test_id("stMain").get_by_role("button", name="Remove").first.click()
-    user.page.get_by_role("button", name="Remove it").click()
-    user.settle()

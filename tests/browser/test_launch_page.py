@@ -13,16 +13,6 @@ JOB = "model=llama3.1-8b&num_tokens=1e12&gpu=H100-80GB-SXM&num_gpus=64&cloud=aws
 PAGE = f"/launch?{JOB}"
 
 
-@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
-def test_nothing_of_the_launch_page_is_cut_off_at_the_side(new_user, width, height):
-    user = new_user(viewport={"width": width, "height": height})
-    user.open(PAGE)
-    assert user.page.title() == "Runcast: Launch"
-    assert user.notes() == []
-    main = user.page.get_by_test_id("stMain")
-    assert main.evaluate("m => m.scrollWidth <= m.clientWidth + 1")
-
-
 def test_a_chosen_launcher_is_downloaded_as_it_is_drawn(new_user):
     user = new_user()
     user.open(f"{PAGE}&stack=megatron-lm")
@@ -39,11 +29,3 @@ def test_a_chosen_launcher_is_downloaded_as_it_is_drawn(new_user):
         (script,) = [n for n in archive.namelist() if n.endswith("job.sbatch")]
         assert b"#SBATCH --nodes=8" in archive.read(script)
     assert names == {"job.sbatch", "megatron_train.sh", "nccl_env.sh", "preflight.sh"}
-
-
-def test_the_page_is_reached_from_the_plan(new_user):
-    user = new_user()
-    user.open(f"/?{JOB}")
-    user.follow("Launch", "/launch")
-    assert "num_gpus=64" in user.query()
-    expect(user.page.get_by_text("When it goes wrong")).to_be_visible()

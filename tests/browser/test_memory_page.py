@@ -1,8 +1,6 @@
 """Memory & speed, in a real Chromium: it draws, keeps the choice in the link, fits a phone."""
 
-import csv
 import re
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
@@ -58,34 +56,3 @@ def test_a_plan_is_chosen_and_is_in_the_link(new_user):
     other = new_user()
     other.open(f"/memory?{user.query()}")
     expect(chooser(other)).to_have_value(re.compile("^#2: "))
-
-
-def test_the_data_of_the_layouts_is_a_csv(new_user):
-    user = new_user()
-    user.open(f"/memory{QUERY}")
-    user.page.get_by_role("button", name="Chart as a file").first.click()
-    user.settle()
-    with user.page.expect_download() as download:
-        user.page.get_by_role("button", name="Data as CSV").press("Enter")
-    rows = list(csv.DictReader(Path(download.value.path()).read_text().splitlines()))
-    assert [r["kind"] for r in rows[:2]] == ["plan", "fits"]
-    assert {"layout", "need_gib", "capacity_gib", "activations_gib", "Link"} <= {*rows[0]}
-
-
-@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
-def test_nothing_is_cut_off_at_the_side(new_user, tmp_path, width, height):
-    user = new_user(viewport={"width": width, "height": height})
-    user.open(f"/memory{QUERY}")
-    main = user.page.get_by_test_id("stMain")
-    for chart in drawn(user).all():
-        box = chart.bounding_box()
-        for text in chart.locator("svg text").all():
-            inner = text.bounding_box()
-            if inner and inner["width"]:
-                assert inner["x"] >= box["x"] - 4
-                assert inner["x"] + inner["width"] <= box["x"] + box["width"] + 4
-    for title in ("Layouts as a table", "Phases as a table", "Numbers of GPUs as a table"):
-        user.page.get_by_test_id("stExpander").filter(has_text=title).locator("summary").click()
-        user.settle()
-    assert main.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
-    assert main.screenshot(path=tmp_path / f"memory_{width}.png")

@@ -148,18 +148,3 @@ def test_a_pasted_link_is_hostile_until_it_is_read(new_user, pasted, says):
     assert says in " ".join(user.notes())
     assert user.query() == before  # it is looked at, not opened
     assert user.page.get_by_test_id("stException").count() == 0
-
-
-@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
-def test_nothing_of_it_is_cut_off_at_the_side(new_user, tmp_path, width, height):
-    user = new_user(viewport={"width": width, "height": height})
-    user.open(FEW)
-    for rank in (1, 9, 20):
-        pin(user, rank)
-    assert len(compared(user)) == 1
-    main = user.page.get_by_test_id("stMain")
-    assert main.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
-    for table in user.page.get_by_test_id("stTable").all():
-        assert table.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
-        assert len(table.locator("thead th").all()) <= 4
-    assert user.page.screenshot(path=tmp_path / f"options_{width}.png")

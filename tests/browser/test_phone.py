@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
 
 from tests.support.browsing import FEW, MORE, PAGES, TABS
@@ -56,17 +54,6 @@ def test_the_tabs_and_what_is_under_more_can_be_tapped(phone):
     user.page.wait_for_url("**/audit?**")
     user.settle()
     assert user.page.title() == "Runcast: Audit"
-
-
-def test_the_metrics_stand_under_each_other(phone):
-    user = phone()
-    user.open(f"/{FEW}")
-    boxes = [m.bounding_box() for m in user.page.get_by_test_id("stMetric").all()]
-    assert len(boxes) == 4
-    assert len({round(b["x"]) for b in boxes}) == 1
-    tops = [b["y"] for b in boxes]
-    assert tops == sorted(tops)
-    assert all(later["y"] >= b["y"] + b["height"] for b, later in pairwise(boxes))
 
 
 def test_the_form_opens_edits_and_closes(phone):

@@ -113,11 +113,3 @@ def test_the_link_is_copied_where_a_page_has_no_clipboard(new_user):
     user.open(FEW)
     user.page.get_by_role("button", name="Copy link").click()
     expect(user.page.get_by_text("Copied", exact=True)).to_be_visible()
-
-
-def test_the_command_line_is_shown_when_it_is_asked_for(opened):
-    query = opened.link().partition("?")[2]
-    opened.page.get_by_role("button", name="On the command line").click()
-    opened.settle()
-    command = opened.page.get_by_test_id("stCode").filter(has_text="runcast plan")
-    expect(command).to_contain_text(f"runcast report --link '?{query}' --out report")

@@ -1,7 +1,6 @@
 """Saved scenarios in a real Chromium: saved by one person, opened by another, found, deleted."""
 
 import pytest
-from playwright.sync_api import expect
 
 from tests.support.browsing import FEW, served
 
@@ -93,22 +92,3 @@ def test_search_rename_delete_and_undo(new_user):
     other.page.goto(short)
     other.settle()
     assert other.notes() == []
-
-
-def test_the_section_is_used_with_the_keyboard_alone(new_user):
-    user = new_user()
-    user.open("/" + FEW)
-    user.page.locator("summary", has_text="Saved scenarios").focus()
-    user.page.keyboard.press("Enter")
-    user.settle()
-    user.page.get_by_label("Name", exact=True).focus()
-    user.page.keyboard.type("By keyboard")
-    user.page.keyboard.press("Tab")
-    user.settle()
-    for _ in range(3):  # the question mark of the field may come first
-        if user.page.evaluate("document.activeElement.innerText").strip() == "Save":
-            break
-        user.page.keyboard.press("Tab")
-    user.page.keyboard.press("Enter")
-    user.settle()
-    expect(user.page.get_by_text("Saved as 'By keyboard'.")).to_be_visible()

@@ -372,11 +372,6 @@ def test_a_blank_architecture_is_assumed_and_noted_and_never_read_off_the_name(w
     assert [len(found.facts[key].notes) for key in ("qwen3-8b", "g", "n")] == [1, 1, 0]
 
 
-def test_every_shipped_model_names_its_architecture():
-    rows = csv.DictReader(measured.MODELS_CSV.read_text(encoding="utf-8").splitlines())
-    assert not [row["model_key"] for row in rows if not row["architecture"]]
-
-
 def test_printed_parameters_are_never_an_input(write):
     assert dims(write, total_params_b="7") == dims(write, total_params_b="x") == dims(write)
 

@@ -55,7 +55,7 @@ def test_every_test_of_this_folder_is_for_a_threat_of_the_page():
     """What is only about the tests themselves, and the bounds, has no row."""
     named = {path for _, _, shown in rows().values() for path, _ in shown}
     here = {p.relative_to(ROOT).as_posix() for p in (ROOT / "tests/threats").glob("test_*.py")}
-    about_pages = {"tests/threats/test_threats_page.py", "tests/threats/test_limits_page.py"}
+    about_pages = {"tests/threats/test_threats_page.py"}
     assert here - named == about_pages
 
 

@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from app.scenario.fields import fields_of
-from core.scenario import Scenario
 from docs import docstring_markdown as written
 from docs import site_pages
 from hardware.claims import formulas
@@ -31,68 +29,8 @@ LOADED = {
     "manifest",
 }
 
-FUNCTION = '''
-class Found:
-    """What was found."""
-
-    size_bytes: float | None  # of the whole; None: not known
-
-    @property
-    def is_large(self) -> bool:
-        """More than a page."""
-
-
-def ring_s(*, size_bytes: float, ranks: int = 2, **more: float) -> float:
-    """Seconds of M bytes: 2 (n-1)/n M/B. [P09]
-
-        2 * M
-        / B
-
-    Only for `ranks` > 1; a*b and <b> are text.
-
-    >>> ring_s(size_bytes=1.0)  # doctest: +ELLIPSIS
-    0.5
-    """
-'''
-
-
-@pytest.fixture(scope="module")
-def nodes():
-    return {n.name: n for n in written.public(ast.parse(FUNCTION))}
-
 
 # --- docstrings ----------------------------------------------------------------------------------
-
-
-def test_a_function_is_its_signature_its_prose_its_formula_and_its_example(nodes):
-    assert written.member(nodes["ring_s"], FUNCTION, level=2) == (
-        "## ring_s\n\n"
-        "```python\nring_s(*, size_bytes: float, ranks: int = 2, **more: float) -> float\n```\n\n"
-        "Seconds of M bytes: 2 (n-1)/n M/B. \\[P09\\]\n\n"
-        "```text\n2 * M\n/ B\n```\n\n"
-        "Only for `ranks` &gt; 1; a\\*b and &lt;b&gt; are text.\n\n"
-        "```pycon\n>>> ring_s(size_bytes=1.0)\n0.5\n```"
-    )
-
-
-def test_a_class_is_its_fields_with_their_comments_and_its_properties(nodes):
-    text = written.member(nodes["Found"], FUNCTION, level=2)
-    assert "| `size_bytes` | `float \\| None` | of the whole; None: not known |" in text
-    assert "### is_large\n\n```python\nis_large -> bool\n```\n\nMore than a page." in text
-
-
-def test_references_are_a_list_and_a_long_signature_has_a_line_an_argument():
-    text = written.markdown_of("What.\n\n[K23] One, and\n      more.\n[P09] Two.")
-    assert text == "What.\n\n- \\[K23\\] One, and more.\n- \\[P09\\] Two."
-    (node,) = written.public(ast.parse(f"def f(a, *, {'b' * 50}: int, {'c' * 50}=1): ..."))
-    assert written.signature(node).splitlines() == [
-        "f(", "    a,", "    *,", f"    {'b' * 50}: int,", f"    {'c' * 50}=1,", ")"
-    ]  # fmt: skip
-
-
-def test_a_formula_under_its_sentence_stands_in_a_block_of_its_own():
-    text = written.markdown_of("The time is\n    M / B\nand no more.")
-    assert text == "The time is\n\n```text\nM / B\n```\n\nand no more."
 
 
 # --- pages made from code ------------------------------------------------------------------------
@@ -109,54 +47,6 @@ def test_every_formula_has_its_page(pages):
         page = pages[site_pages.formula_page(f.module)]
         for node in written.public(ast.parse((ROOT / f.module).read_text())):
             assert f"## {node.name}\n" in page
-
-
-def test_every_field_of_a_scenario_is_listed(pages):
-    named = re.findall(r"^\| `(\w+)` \|", pages["reference/fields.md"], re.M)
-    assert sorted(named) == sorted(Scenario.model_fields)
-    assert (
-        "| `seq_len` | Sequence length. Tokens per sequence; 8k is 8192 | `8192` |"
-        in (pages["reference/fields.md"])
-    )
-    assert [n for g, _ in site_pages.FIELD_GROUPS for n in fields_of(g)] == named
-
-
-def test_every_command_is_listed_with_what_is_its_own(pages):
-    page = pages["reference/cli.md"]
-    for command in ("plan", "risk", "refresh", "prices book add", "calibrations show"):
-        assert f"\n### runcast {command}\n" in page
-    plan = page.partition("### runcast plan\n")[2].partition("\n### ")[0]
-    assert "Takes the options of a scenario." in plan
-    assert re.findall(r"^\| `(--[\w-]+)", plan, re.M) == ["--save", "--top", "--json"]
-    options = page.partition("## Options of a scenario\n")[2]
-    assert {"--tokens", "--model", "--set", "--scenario"} <= set(
-        re.findall(r"`(--[\w-]+)", options)
-    )
-
-
-def test_the_python_page_has_everything_that_is_public(pages):
-    import runcast
-
-    page = pages["reference/python.md"]
-    others = {"RuncastError", "Scenario"}  # named in the text; its fields have a page
-    missing = {n for n in runcast.__all__ if not re.search(rf"^##+ {n}$", page, re.M)}
-    assert missing == others
-    assert (
-        "| `usd` | `Interval \\| None` | had nothing failed; p10 is the cheap end; None: no price |"
-        in page
-    )
-
-
-def test_the_record_is_the_readmes(pages):
-    readme = (ROOT / "README.md").read_text()
-    row = next(x for x in readme.splitlines() if x.startswith("| Forecast, fitted on these rows"))
-    assert row in pages["record.md"]
-    assert "](docs/" not in pages["record.md"] + pages["contributing.md"]
-
-
-def test_a_section_that_the_readme_lacks_is_an_error():
-    with pytest.raises(ValueError, match="no section 'Nowhere'"):
-        site_pages.readme_page("Nowhere", "x")
 
 
 # --- the site ------------------------------------------------------------------------------------

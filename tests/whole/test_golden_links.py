@@ -113,12 +113,6 @@ def test_every_change_names_a_released_number_a_reason_and_a_commit():
         assert re.fullmatch(r"[0-9a-f]{7,40}", change.commit)
 
 
-def test_the_document_tells_every_change():
-    text = (ROOT / "docs/reproducibility.md").read_text(encoding="utf-8")
-    for change in changes():
-        assert f"| {change.version} | {change.since} | {change.about} | {change.reason} |" in text
-
-
 def test_a_released_file_is_not_written_again(monkeypatch, tmp_path):
     monkeypatch.setattr(golden_links, "FOLDER", tmp_path)
     monkeypatch.setattr(golden_links, "RELEASED", tmp_path / "released.csv")

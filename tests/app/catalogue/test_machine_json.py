@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 
 import orjson
 import pytest
 
 from app.catalogue import as_json as catalogue_json
-from app.catalogue import document as catalogue_document
-from app.document import format as fmt
-from app.document.terminal import print_document
 from core.errors import ScenarioError
 from core.scenario import Scenario
 from core.units import GIB
@@ -101,30 +97,3 @@ def test_offers_of_what_was_asked():
         offers(cloud=("lamda",))
     with pytest.raises(ScenarioError, match="H100-80GB-SXM"):
         offers(gpu=("H100-80G-SXM",))
-
-
-def test_the_tables_fit_a_hundred_columns(capsys, monkeypatch):
-    monkeypatch.delenv("COLUMNS", raising=False)
-    print_document(catalogue_document.gpus_blocks(catalogue_json.gpus_json()))
-    said = capsys.readouterr().out
-    assert max(map(len, said.splitlines())) <= 100
-    row = next(line for line in said.splitlines() if line.startswith("H100-80GB-SXM"))
-    assert row.split()[:4] == ["H100-80GB-SXM", "989", "1,980", fmt.MISSING]
-    shown = [q for _, q, _ in catalogue_document.GPU_COLUMNS]
-    assumed = [
-        a.name
-        for a in facts.accelerators().values()
-        for q in shown
-        if q in a.sources and a.sources[q].assumed
-    ]
-    marked = [line.split()[0] for line in said.splitlines() for x in line.split() if x[-1] == "?"]
-    assert marked[: len(assumed)] == assumed
-    found = catalogue_json.offers_json(Scenario(), any_purchase=True, today=TODAY)
-    print_document(catalogue_document.offers_blocks(found))
-    said = capsys.readouterr().out
-    assert max(map(len, said.splitlines())) <= 100
-    assert "$2.50 8 x H100-80GB-SXM" in said
-    assert re.search(r"\$2\.50 8 x .* spot +3,200 +124 low +a price list", said)
-    assert "5 of 5 offers of price snapshot abc123" in said
-    print_document(catalogue_document.offers_blocks({**found, "offers": []}))
-    assert "0 of 5 offers" in capsys.readouterr().out

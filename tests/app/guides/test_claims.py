@@ -1,7 +1,6 @@
 """Figures that guides print: each has our figure, the arithmetic and a reason."""
 
 import csv
-import re
 
 import pytest
 
@@ -37,21 +36,6 @@ def test_the_table_holds_what_is_printed(name):
     low, high, unit = PRINTED[name]
     assert (claim.low / claim.scale, claim.high / claim.scale) == pytest.approx((low, high))
     assert claim.unit == unit
-
-
-@pytest.mark.parametrize(
-    "claim", [c for c in published() if c.verdict == "refuted"], ids=lambda c: c.id
-)
-def test_a_refutation_says_why_in_one_sentence(claim):
-    assert claim.why.endswith(".")
-    assert not re.search(r"[.!?]\s", claim.why)
-    assert 40 < len(claim.why) < 250
-
-
-def test_every_claim_shows_its_arithmetic():
-    for c in published():
-        assert any(ch.isdigit() for ch in c.arithmetic), c.id
-        assert not re.search(r"\b(nan|inf)\b", c.arithmetic)
 
 
 def test_the_accountings_are_those_of_the_sharding_table():

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from app.launch.export import list_json
 from runners.recipes.registry import targets
 from tests.support.documented_keys import keys
 
@@ -55,14 +54,6 @@ def test_the_link_of_a_header_reopens_the_plan(run):
     assert again == out
     _, first, _ = run(*EXPORT, "--to", "slurm")
     assert first != out
-
-
-def test_the_time_limit_is_what_risk_says(run):
-    _, out, _ = run(*EXPORT, "--to", "slurm")
-    days, hours = map(int, re.findall(r"--time=(\d+)-(\d\d):00:00", out)[0])
-    _, risk, _ = run("risk", *JOB, "--json")
-    p90 = json.loads(risk)["hours"]["p90_all"]
-    assert 0 <= days * 24 + hours - p90 < 1
 
 
 def test_files_are_written_and_never_replaced_unasked(run, refused, tmp_path):
@@ -191,17 +182,3 @@ def test_the_json_has_every_file_and_every_documented_key(run):
     written = {*keys(found), *keys(listed)}
     text = DOCUMENT.read_text().partition("## Keys of `--json`")[2]
     assert written == set(re.findall(r"`([a-z_]+)`", text))
-
-
-def test_the_list_names_every_target_and_its_tier(run):
-    status, out, err = run("export", "--list")
-    assert (status, err) == (0, "")
-    for one in targets().values():
-        line = next(x for x in out.splitlines() if x.split()[:1] == [one.name])
-        assert ("not validated" in line) is (one.tier == "not_validated")
-    assert len(list_json()["targets"]) == len(targets())
-
-
-def test_every_target_is_in_the_document():
-    text = DOCUMENT.read_text()
-    assert not [name for name in targets() if f"`{name}`" not in text]

@@ -11,10 +11,8 @@ from app.forecast.answer import answer
 from app.forecast.resolve import resolve_strict
 from app.launch import files as tables
 from app.launch.job import job_of
-from app.launch.words import MEMORY, troubles
 from core.scenario import Scenario
 from runners.recipes.registry import exported, targets
-from tests.made_up.plans import MEMORY_BYTES
 from tests.made_up.recipes import recipe_job
 
 JOB = {
@@ -62,19 +60,6 @@ def test_the_files_of_the_first_choice_are_drawn(plan):
     ]  # fmt: skip
 
 
-def test_another_launcher_and_a_stack():
-    drawn = page(sharding="fsdp2")
-    drawn.selectbox(key="launch_launcher").select("slurm")
-    drawn.selectbox(key="launch_stack").select("fsdp2")
-    drawn.checkbox(key="launch_checks").uncheck().run()
-    assert not drawn.exception
-    paths = [t.label for t in drawn.tabs]
-    assert paths[0] == "job.sbatch"
-    started = drawn.code[1].value.rstrip().splitlines()[-1].strip().removesuffix(' "$@"')
-    assert started in paths
-    assert not [t for t in drawn.text_input if t.key == "launch_option_command"]
-
-
 def test_options_arrive_and_mistakes_are_sentences():
     drawn = page()
     drawn.selectbox(key="launch_launcher").select("slurm").run()
@@ -94,13 +79,6 @@ def test_what_cannot_launch_a_plan_is_said():
     said = tables.refused(recipe_job(accelerator="TPU-v5p", vendor="google"))
     assert any("SLURM batch file: TPU-v5p is not driven by CUDA" in s for s in said)
     assert tables.offered(recipe_job(accelerator="TPU-v5p", vendor="google"), "launcher") == []
-
-
-def test_without_a_plan_there_is_a_sentence():
-    drawn = page(model="llama3.1-405b", num_gpus="1")
-    assert not drawn.exception
-    assert "GiB" in plain(drawn.error[0].value)
-    assert not drawn.code
 
 
 def test_the_archive_holds_the_files_and_is_the_same_each_time():
@@ -124,16 +102,3 @@ def test_each_choice_of_a_plan_can_be_drawn(plan):
     for name in offered:
         assert tables.files(exported([name], job, {}))
     assert len(offered) + len(tables.refused(job)) == len(targets())
-
-
-def test_troubles_have_the_figures_of_the_plan(plan):
-    scenario = resolve_strict(Scenario.parse(JOB))
-    found = troubles(scenario, plan)
-    said = {k: " ".join(f"{at} {do}" for at, do in v.items()) for k, v in found.items()}
-    assert list(said) == ["It runs out of memory", "It hangs", "It diverges"]
-    assert "4,194,304" in said["It diverges"]  # 512 sequences of 8,192 tokens
-    assert f"{plan.num_nodes} nodes started" in said["It hangs"]
-    assert "GiB" in said["It runs out of memory"]
-    assert set(MEMORY) == set(MEMORY_BYTES)
-    in_fp8 = troubles(scenario.model_copy(update={"precision": "fp8"}), plan)
-    assert "bf16 instead of fp8" in " ".join(in_fp8["It diverges"])

@@ -10,47 +10,11 @@ from app.prices import refresh_job as job_module
 from app.prices.price_age import Changed, Recommended
 from pricing.offers import SNAPSHOTS, installed_id, snapshot
 from pricing.refresh import refresh
-from pricing.source_state import SourceState, State
 from tests.feeds.refreshing import made
 
 MAIN = str(Path(__file__).parents[3] / "app/main.py")
 QUICK = {"gpu": "H100-80GB-SXM", "cloud": "aws", "num_gpus": "64"}
 A = Recommended(usd=4796.0, machine="4 x B200-180GB (verda)")
-B = Recommended(usd=4612.0, machine="8 x H100-80GB-SXM (lambda)")
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "says"),
-    [
-        (A, A, "$4,796 -> $4,796: 1 price moved; recommended is still 4 x B200-180GB (verda)."),
-        (Recommended(usd=None, machine=""), B, "no price -> $4,612: 1 price moved; recommended is "
-         "now 8 x H100-80GB-SXM (lambda)."),
-        (A, Recommended(usd=None, machine=""), "$4,796 -> no price: 1 price moved; there is no "
-         "plan now, recommended was 4 x B200-180GB (verda)."),
-    ],
-)  # fmt: skip
-def test_what_a_refresh_changed_is_one_line(before, after, says):
-    found = Changed(moved=1, new=0, gone=0)
-    assert price_age.changed_sentence(before, after, found) == says
-
-
-def test_a_refresh_takes_as_long_as_the_last_one_or_its_limits():
-    took = {n: SourceState(name=n, seconds=s) for n, s in (("oci", 2.0), ("azure", 47.6))}
-    assert price_age.length_sentence(State(sources=took)) == (
-        "It takes about 48 seconds, as the last time."
-    )
-    assert price_age.length_sentence(State()) == (
-        "Most answer within 2 minutes, aws_on_demand within 20 minutes."
-    )
-
-
-def test_a_source_with_a_key_is_named_where_the_server_has_the_key():
-    without = price_age.asked_sentence({})
-    assert "oci" in without
-    assert "lambda" not in without
-    assert ", and with a key of this server lambda." in price_age.asked_sentence(
-        {"LAMBDA_API_KEY": "k"}
-    )
 
 
 def test_what_changed_is_counted_by_place(tmp_path, monkeypatch):

@@ -43,13 +43,6 @@ def test_the_history_of_a_machine_is_its_spells(run):
     assert "$55.04 2025-06-23 2026-07-20 aws/karpenter-provider-aws" in shown
 
 
-def test_gaps_are_said(run):
-    _, out, _ = run("history", "--cloud", "azure", "--instance", "Standard_ND96isr_H100_v5",
-                    "--region", "eastus", "--purchase", "on_demand")  # fmt: skip
-    assert "not known 20" in out
-    assert "no refresh" in out
-
-
 def test_fill_fetches_archived_pages_first_and_says_what_it_found(run, monkeypatch):
     routes = {shapes.ARCHIVE_PATH: as_text(shapes.archive(shapes.ARCHIVE))}
     with serving(Feed(routes)) as base:

@@ -12,18 +12,16 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.document.csv import csv_bytes
-from app.prices import charts, freshness, offers, over_time, sources
+from app.prices import offers, over_time
 from app.prices import refresh_job as job_module
 from app.prices.refresh_job import RefreshJob
-from core.errors import ScenarioError
 from pricing.disk import prices_folder
 from pricing.history import known_skus
 from pricing.lease import lease
 from pricing.offers import newest_per_place, snapshot
-from pricing.source_state import SourceState, State
 from pricing.sources import SOURCES
 from pricing.store.opening import open_store
-from pricing.store.quarantine import Held, releases
+from pricing.store.quarantine import releases
 from tests.feeds.refreshing import made
 from tests.made_up import plans as made_up
 
@@ -94,18 +92,6 @@ def test_a_price_says_how_old_it_is_at_most(frame):
     assert "1 fresh, 1 over a day, 1 over a week" in offers.summary(frame, "abc")
 
 
-def test_each_cloud_s_prices_have_an_age_the_oldest_first(frame):
-    elsewhere = replace(OFFER, region="us-west-2")
-    found = freshness.ages(offers.frame_of([OFFER, elsewhere, SPOT, A100], TODAY))
-    assert found.cells() == [
-        ("gcp", "1", "2026", "324", "2026"), ("aws", "3", "2026-11-21", "0", "2026-11-18"),
-    ]  # fmt: skip
-    assert "Half of the 3 prices of snapshot abc are at most 3 days" in freshness.sentence(
-        frame, "abc"
-    )
-    assert freshness.sentence(frame.head(0), "abc") == "Price snapshot abc lists no price."
-
-
 @pytest.mark.parametrize(
     ("unit", "usd"),
     [("gpu_hour", 5), ("gpu_month", 5 * 730), ("instance_hour", 40), ("instance_month", 40 * 730)],
@@ -131,42 +117,6 @@ def test_the_heatmap_has_the_cheapest_of_each_pair_and_nothing_for_none(frame):
     sentence = offers.heatmap_sentence(offers.heatmap(frame))
     assert sentence.startswith("2 of 4 pairs")
     assert "H100-80GB-SXM at aws, $2.00/h" in sentence
-
-
-def test_the_heatmap_of_nothing_is_a_sentence(frame):
-    cells = offers.heatmap(frame.head(0))
-    assert offers.heatmap_sentence(cells) == "No offer is all of this."
-
-
-def test_the_heatmap_says_where_in_words():
-    cells = offers.heatmap(offers.frame_of([replace(OFFER, region="*")], TODAY))
-    assert cells["region"].tolist() == ["not stated"]
-    assert cells["kind"].tolist() == ["on demand"]
-
-
-def test_a_price_that_is_held_back_names_a_region_only_if_it_has_one():
-    held = Held(
-        key="k", source="s", rule="jump", sentence="", usd_per_hour=2.0, until=None,
-        sku=over_time_sku()._replace(region="*"), since=dt.datetime.now(dt.UTC), releasable=True,
-    )  # fmt: skip
-    assert "*" not in sources.held_label(held)
-    assert "us-east-9" in sources.held_label(
-        replace(held, sku=over_time_sku()._replace(region="us-east-9"))
-    )
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_charts_draw_in_both_themes(frame, theme):
-    drawn = charts.heatmap(offers.heatmap(frame), theme=theme).to_dict()
-    texts = [layer for layer in drawn["layer"] if layer["mark"]["type"] == "text"]
-    assert len(texts) == 2  # numbers, and dashes
-    sku = over_time_sku()
-    lines = over_time.lines(over_time.prices_of(sku, None).chosen)
-    steps = charts.history(lines, theme=theme).to_dict()["layer"][0]
-    assert steps["mark"]["interpolate"] == "step-after"
-    assert steps["encoding"]["detail"]["field"] == "piece"
-    days = over_time.ratio_days(over_time.prices_of(sku, None))
-    assert charts.ratio(days, theme=theme).to_dict()["layer"][0]["encoding"]["detail"]
 
 
 def test_no_cell_of_a_download_is_a_formula():
@@ -208,14 +158,6 @@ def test_a_gap_in_what_was_seen_is_a_gap_in_the_line():
         pieces = of_source.groupby("piece")["at"].agg(["min", "max"])
         crossing = (pieces["min"] < gap.begins) & (pieces["max"] > gap.begins)
         assert not crossing.any()
-
-
-def test_the_ratio_is_that_of_the_history():
-    sku = over_time_sku()
-    prices = over_time.prices_of(sku, None)
-    found, days = over_time.market_of(prices), over_time.ratio_days(prices)
-    assert (found.num_days, found.spot_ratio) == (len(days), days["ratio"].median())
-    assert f"of {found.num_days} days" in over_time.market_sentence(found)
 
 
 def test_a_missing_day_breaks_the_ratio():
@@ -286,12 +228,6 @@ def test_what_the_address_asks_for_in_vain_is_said(query, says):
     page = opened(**query)
     assert says in said(page)
     assert len(table(page, "USD per GPU-hour")) == offers.LISTED
-    assert not page.exception
-
-
-def test_no_offer_is_all_of_this():
-    page = opened(show_cloud="lambda", show_purchase="reserved_3y")
-    assert "take a filter away" in said(page)
     assert not page.exception
 
 
@@ -368,22 +304,6 @@ def test_a_fault_does_not_leave_the_page_waiting(sources_of, monkeypatch):
     job.wait(60)
     assert (job.progress().running, job.progress().failed) == (False, True)
     assert "a fault of this program" in job.progress().sentence.lower()
-
-
-def test_the_button_refreshes_and_the_page_says_what_became_of_it(sources_of):
-    from app.prices import sources_section as view
-
-    sources_of(made(44.0))
-    view.job.clear()
-    page = opened()
-    listed = page.markdown[0].value
-    page.button(key="prices_refresh").click().run()
-    view.job().wait(60)
-    page.run()
-    assert "prices are published as price snapshot" in said(page)
-    assert len(table(page, "Outcome")) == 1
-    assert page.markdown[0].value == listed  # of the snapshot that the link names
-    view.job.clear()
 
 
 def test_a_refresh_that_runs_is_drawn_with_its_progress(sources_of):
@@ -497,42 +417,6 @@ def test_what_the_store_missed_is_held_back_all_the_same(sources_of, monkeypatch
     assert "prices_release_submit" not in {b.key for b in page.button}
 
 
-def test_a_damaged_state_is_a_sentence():
-    prices_folder().mkdir(parents=True)
-    (prices_folder() / "state.json").write_text("{")
-    page = opened()
-    assert "state.json of the price folder is damaged" in said(page)
-    assert not page.exception
-
-
-def test_a_source_without_its_key_says_so(monkeypatch):
-    monkeypatch.delenv("LAMBDA_API_KEY", raising=False)
-    found = sources.sources_table(State()).frame().set_index("Source")
-    assert found.loc["lambda", "Last said"] == "not asked without LAMBDA_API_KEY"
-
-
-def test_what_was_never_asked_has_no_numbers_and_what_was_has_its_own():
-    asked = SourceState(name="oci", attempted_at="2026-01-01T00:00:00+00:00", rows=0, seconds=1.25)
-    state = State(sources={"oci": asked})
-    found = sources.sources_table(state).frame().set_index("Source")
-    numbers = found[["Prices", "Held back", "Seconds"]]
-    assert numbers.loc["oci"].tolist() == [0, 0, 1.2]
-    assert numbers.drop(index="oci").isna().all().all()
-
-
-def test_the_last_answers_sort_by_time_and_one_that_never_came_is_missing():
-    days = {
-        "oci": "2026-10-02T08:00:00+00:00",
-        "vast": "2026-09-30T08:00:00.123456+00:00",
-        "verda": "2026-11-01T08:00:00+00:00",
-    }
-    kept = {name: SourceState(name=name, succeeded_at=at) for name, at in days.items()}
-    answers = sources.sources_table(State(sources=kept)).frame().set_index("Source")["Last answer"]
-    assert list(answers.sort_values().index[:3]) == ["vast", "oci", "verda"]
-    assert answers.drop(index=list(days)).isna().all()
-    assert "2026-09-30 08:00" in csv_bytes(answers.reset_index()).decode()
-
-
 def test_prices_of_a_book_are_listed_with_their_source():
     from app.prices.book_file import read_book
     from pricing.book.files import save_book
@@ -545,24 +429,3 @@ def test_prices_of_a_book_are_listed_with_their_source():
     assert set(booked["USD per GPU-hour"]) == {2.1234}
     gone = opened(price_book="theirs")
     assert "price book acme" not in set(table(gone, "USD per GPU-hour")["Source"])
-
-
-def test_the_tables_of_a_hundred_thousand_offers_take_less_than_a_tenth_of_a_second():
-    rows = [
-        replace(OFFER, region=f"r{i % 500}", instance_type=f"t{i // 500}", usd_per_hour=20 + i % 50)
-        for i in range(100_000)
-    ]
-    frame = offers.frame_of(rows, TODAY)
-    took = []
-    for _ in range(3):
-        began = time.thread_time()  # of this thread: what runs next to it is not counted
-        chosen = offers.narrowed(frame, {"cloud": ["aws"], "purchase": ["on_demand"]})
-        offers.table(chosen.head(offers.LISTED), "gpu_month")
-        offers.heatmap(chosen)
-        took.append(time.thread_time() - began)
-    assert min(took) < 0.1
-
-
-def test_an_unknown_source_is_a_mistake():
-    with pytest.raises(ScenarioError, match="price source"):
-        RefreshJob().start(["nobody"])

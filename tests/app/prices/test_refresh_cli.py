@@ -2,7 +2,6 @@
 
 import json
 import time
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -165,10 +164,3 @@ def test_no_key_is_in_what_is_printed_or_kept(feed, run, monkeypatch, tmp_path):
     assert len(kept) > 3
     assert not [p for p in kept if b"canary" in p.read_bytes()]
     assert [a for a in feed.asked if "canary-s3cret" in str(a.headers)]
-
-
-def test_a_source_that_has_run_live_says_only_its_age():
-    line = refresh_command.Line(source="x", says="", status="refreshed", age_days=2.5, live=True)
-    assert refresh_command._age(line) == "2 days"
-    assert refresh_command._age(replace(line, live=False)) == "2 days, never run live"
-    assert refresh_command._age(replace(line, age_days=None)) == "never run live"

@@ -73,10 +73,3 @@ def test_what_never_ends_is_a_sentence_and_the_rest_is_drawn():
     assert not at.exception
     assert "does not end" in at.warning[0].value
     assert "nan" not in texts(at).lower()
-
-
-def test_fine_tuning_has_no_curve():
-    at = opened(task="sft")
-    assert not at.exception
-    assert "The laws are of pre-training" in texts(at)
-    assert len(at.dataframe) == 1

@@ -14,7 +14,6 @@ import pypdfium2
 import pytest
 from markdown_it import MarkdownIt
 
-from app.accuracy import words as accuracy_words
 from app.document.blocks import Copied, Figure, Paragraph, Table
 from app.forecast import answer as forecast_answer
 from app.forecast import resolve
@@ -24,7 +23,6 @@ from app.scenario.link_query import link_query
 from core.errors import ScenarioError
 from core.scenario import Scenario
 from core.search.plan import Answer
-from hardware.cross_validation import cross_validation
 from pricing.offers import snapshot
 
 DAY = dt.date(2026, 11, 22)
@@ -141,19 +139,6 @@ def test_every_form_has_the_answer_every_heading_and_the_link(kind):
             assert squeezed(block.text) in said
 
 
-def test_the_numbers_to_decide_by_are_those_of_the_plan():
-    _, answer = plain()
-    plan = answer.plans[0]
-    table = next(t for c, t in tables_of(whole()).items() if c.startswith("Numbers of plan 1"))
-    rows = {name: cells for name, *cells in table.rows}
-    short, days = plan_words.fmt.usd_short, plan_words.fmt.days
-    assert rows["Cost of the run"][0] == short(plan.expected_usd)
-    assert rows["Cost of the run"][3] == short(plan.cost.total.p90)
-    assert rows["Time of the run"][0] == days(plan.expected_hours)
-    assert rows["Cost without failures"][2] == short(plan.usd.p50)
-    assert rows["Time without failures"][1] == days(plan.hours.p10)
-
-
 def test_a_plan_that_the_link_selects_is_reported_and_the_best_one_named():
     _, answer = plain()
     third = answer.plans[2]
@@ -172,14 +157,6 @@ def test_sources_and_dates_of_prices_and_figures_are_there():
     figures = tables[f"Figures of {plan.offer.accelerator}"]
     assert len(figures.rows) > 8
     assert all(source and date for _, _, source, date in figures.rows)
-
-
-def test_accuracy_is_that_of_unseen_runs_with_its_failures():
-    section = next(s for s in whole().sections if s.title.startswith("How accurate"))
-    said = section.blocks[0].text
-    assert said == accuracy_words.closeness_sentence(cross_validation())
-    classes = next(b for b in section.blocks if type(b).__name__ == "Bullets")
-    assert any("too narrow" in line or "too wide" in line for line in classes.items)
 
 
 def test_without_a_plan_the_report_says_why():
@@ -276,19 +253,6 @@ def test_a_picture_in_the_html_holds_no_script_and_no_address():
 
 
 # --- readable for everybody ---------------------------------------------------------------------
-
-
-def test_the_html_can_be_read_aloud():
-    page = Read(written("html"))
-    assert page.named("html") == [{"lang": "en"}]
-    headings = [tag for tag, _ in page.tags if re.fullmatch(r"h\d", tag)]
-    assert headings == ["h1"] + ["h2"] * len(whole().sections)
-    assert len(page.named("caption")) == len(page.named("table"))
-    assert all(th.get("scope") in ("col", "row") for th in page.named("th"))
-    assert all(len(i["alt"]) > 40 for i in page.named("img"))
-    links = [a["href"] for a in page.named("a")]
-    assert len(links) == 1
-    assert links[0].startswith(HOST + "?v=1&")
 
 
 def test_the_pdf_is_tagged_named_and_archivable():

@@ -1,7 +1,6 @@
 """Saved scenarios on the page without a browser: the section, short links, what goes wrong."""
 
 import sqlite3
-from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -9,13 +8,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.forecast import answer as forecast_answer
-from app.forecast import resolve
 from app.saved import saved
 from core.scenario import Scenario
 from pricing.store import engine
-from pricing.store.models import ScenarioRow, table_of
 from pricing.store.opening import open_store
-from pricing.store.saved import save_scenario, saved_scenarios, scenario_of_id
+from pricing.store.saved import save_scenario, saved_scenarios
 
 MAIN = str(Path(__file__).parents[3] / "app/main.py")
 QUICK = {"gpu": "H100-80GB-SXM", "cloud": "aws", "num_gpus": "64"}  # few machines: a fast answer
@@ -102,24 +99,6 @@ def test_the_section_is_closed_and_asks_nothing_of_the_store(tmp_path):
     assert not (tmp_path / "store.sqlite").exists()
 
 
-def test_what_is_saved_opens_again_by_its_name_and_by_its_short_link():
-    page = saving(opened(**QUICK, model="llama3.1-70b", num_tokens="2e12"), "  70B on H100  ")
-    assert not page.exception
-    assert "Saved as '70B on H100'" in plain(page.success)
-    (kept,) = mine()
-    assert (kept.name, kept.snapshot_id) == ("70B on H100", resolve.current_prices())
-    before = link_of(page)
-    page.text_input(key="form_num_tokens").set_value("3T").run()
-    assert link_of(page) != before
-    page.button(key="saved_open").click().run()
-    assert link_of(page) == before
-    assert page.text_input(key="form_num_tokens").value == "2T"
-    other = opened(s=kept.id)
-    assert not other.warning
-    assert link_of(other) == before
-    assert [c.value for c in page.code if "?s=" in c.value] == [f"/?s={kept.id}"]
-
-
 def test_a_short_link_takes_overrides_and_is_read_as_it_was_typed():
     kept = saved.keep(Scenario.parse(QUICK), owner="ada", name="a", replace=False)
     page = opened(s=f" {kept.id.upper()} ", num_tokens="2e12", show_tab="x")
@@ -142,18 +121,6 @@ def test_a_short_link_to_nothing_is_one_sentence_and_the_first_page(id):
     assert link_of(page) == link_of(opened())
 
 
-def test_a_deleted_scenario_is_brought_back_with_its_short_link():
-    page = saving(opened(**QUICK), "a")
-    (kept,) = mine()
-    page.button(key="saved_delete").click().run()
-    assert "Deleted 'a'" in plain(page.success)
-    assert mine() == []
-    assert "is of no scenario" in plain(opened(s=kept.id).warning)
-    page.button(key="saved_bring_back").click().run()
-    assert mine() == [kept]
-    assert not [b for b in page.button if b.key == "saved_bring_back"]
-
-
 def test_a_taken_name_is_replaced_only_by_the_button_that_says_so():
     page = section(opened(**QUICK))
     page.text_input(key="saved_name").set_value("a").run()
@@ -166,34 +133,6 @@ def test_a_taken_name_is_replaced_only_by_the_button_that_says_so():
     page.button(key="saved_save").click().run()
     (kept,) = mine()
     assert (kept.id, saved.query_of(kept)["num_tokens"]) == (first.id, "3e12")
-
-
-def test_a_name_is_changed_and_searched_with_the_model():
-    for n in range(12):
-        save_scenario(
-            open_store(), owner="local", name=f"Run {n:02}", query="v=1&model=llama3.1-8b"
-        )
-    save_scenario(open_store(), owner="local", name="Other", query="v=1&model=llama3.1-70b")
-    page = section(opened(**QUICK))
-    assert len(page.radio(key="saved_which").options) == 10
-    assert "The last changed 10 of 13" in plain(page.caption)
-    page.text_input(key="saved_search").set_value("70B other").run()
-    assert page.radio(key="saved_which").options == ["Other"]
-    page.text_input(key="saved_search").set_value("no such").run()
-    assert "None of 13 has that" in plain(page.caption)
-    page.text_input(key="saved_search").set_value("Run 07").run()
-    (one,) = [s for s in mine() if s.name == "Run 07"]
-    page.radio(key="saved_which").set_value(one.id).run()
-    page.text_input(key="saved_new_name").set_value("Other").run()
-    page.button(key="saved_rename").click().run()
-    assert "already a saved scenario 'Other'" in plain(page.error)
-    page.text_input(key="saved_new_name").set_value("Großer Lauf").run()
-    page.button(key="saved_rename").click().run()
-    assert scenario_of_id(open_store(), one.id).name == "Großer Lauf"
-    assert page.radio(key="saved_which").value == one.id
-    page.text_input(key="saved_search").set_value("GROSSER").run()
-    assert page.radio(key="saved_which").options == ["Großer Lauf"]
-    assert not page.exception
 
 
 @pytest.mark.parametrize("name", FOREIGN)
@@ -210,20 +149,6 @@ def test_a_name_that_cannot_be_is_a_sentence(name):
     page = saving(opened(**QUICK), name)
     assert "1 to 200 printable characters" in plain(page.error)
     assert mine() == []
-
-
-def test_one_more_than_the_limit_is_a_sentence():
-    store = open_store()
-    made = save_scenario(store, owner="local", name="0", query="v=1")
-    rows = [
-        {**asdict(made), "name": str(n), "id": f"{n:016}".translate(str.maketrans("0189", "abcd"))}
-        for n in range(1, 1000)
-    ]
-    with store.writing() as connection:
-        connection.execute(table_of(ScenarioRow).insert(), rows)
-    page = saving(opened(**QUICK), "one more")
-    assert "There are 1,000 saved scenarios: delete one first." in plain(page.error)
-    assert len(mine()) == 1000
 
 
 # --- a store that cannot be used -----------------------------------------------------------------
@@ -259,16 +184,6 @@ def test_without_a_store_a_short_link_is_a_sentence_and_the_page_stands(monkeypa
     assert notes.count("RUNCAST_DATABASE_URL is no address") + notes.count(" cannot be ") == 2
     assert "s3cret" not in notes
     assert link_of(page)["gpu"] == QUICK["gpu"]
-
-
-def test_the_whole_page_answers_what_a_short_link_names():
-    kept = saved.keep(Scenario.parse(QUICK), owner="ada", name="a", replace=False)
-    page, long = whole(s=kept.id), whole(**saved.query_of(kept))
-    assert not page.exception
-    assert not page.warning
-    assert [m.value for m in page.metric] == [m.value for m in long.metric]
-    assert link_of(page) == link_of(long) == saved.query_of(kept)
-    assert "ada" not in plain([*page.markdown, *page.caption])
 
 
 # --- what a short link is not --------------------------------------------------------------------

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import parse_qs, parse_qsl
+from urllib.parse import parse_qsl
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from streamlit.testing.v1 import AppTest
 
 from app.forecast import answer as forecast_answer
 from app.forecast import resolve
 from app.launch import job as launch_job
-from app.options import two_links
 from app.plan import as_json as plan_json
 from app.saved import saved
 from app.scenario import age as scenario_age
-from app.scenario import file as scenario_file
 from app.scenario import link_query
 from app.scenario.link import parse, query_of
 from app.scenario.version import made_with
@@ -88,27 +84,6 @@ def test_an_older_link_is_told_what_changed_since_then_and_until_here(here):
         "This link was made with Runcast 0.2.0, here is 0.10.0. Since then: First. Second, as a "
         "number later than 0.9."
     ]
-
-
-def test_only_a_few_reasons_are_told_and_the_others_counted(here):
-    here("0.3.0", *[("0.2.0", f"Reason {n}.") for n in range(5)])
-    _, (note,) = parsed(made="0.1.0")
-    assert note.endswith("Since then: Reason 0. Reason 1. Reason 2. And 2 more.")
-
-
-@pytest.mark.parametrize(
-    ("made", "says"),
-    [
-        ("0.2.0", "here is 0.3.0: no number of a recorded link has changed since."),
-        ("0.4.0rc1", "which is newer than the 0.3.0 here: its numbers may have been others."),
-    ],
-)
-def test_where_nothing_is_known_to_have_changed_the_link_says_which(here, made, says):
-    here("0.3.0", ("0.2.0", "A number moved."), ("0.4.0", "Another one."))
-    scenario, (note,) = parsed(made=made)
-    assert scenario.made == "0.3.0"
-    assert note.startswith(f"This link was made with Runcast {made}, ")
-    assert note.endswith(says)
 
 
 def test_without_an_installed_version_nothing_is_compared_or_written(here):
@@ -188,14 +163,6 @@ def test_a_saved_scenario_carries_it_and_an_older_one_says_what_changed(
     assert note.endswith("Since then: A number moved.")
 
 
-def test_a_scenario_file_carries_it(here, tmp_path):
-    here("0.3.0")
-    path = tmp_path / "run.yaml"
-    scenario_file.write_scenario_file(Scenario.parse(SMALL), path)
-    assert yaml.safe_load(path.read_text())["made"] == "0.3.0"
-    assert scenario_file.read_scenario_file(path) == Scenario.parse(SMALL | {"made": "0.3.0"})
-
-
 def test_the_command_line_writes_it_and_says_what_changed(here, run, tmp_path, monkeypatch):
     monkeypatch.setattr("app.forecast.answer.answer", lambda scenario, **_: made_up.answer())
     here("0.3.0", ("0.3.0", "A number moved."))
@@ -211,14 +178,6 @@ def test_the_command_line_writes_it_and_says_what_changed(here, run, tmp_path, m
     assert run("plan", "--link", f"{query}&made=0.2.0", "--json") == (0, out, f"The link {said}\n")
 
 
-def test_a_wrong_version_on_the_command_line_is_a_note(run, monkeypatch):
-    monkeypatch.setattr("app.forecast.answer.answer", lambda scenario, **_: made_up.answer())
-    status, _, err = run("plan", "--link", "v=1&seq_len=4096&made=zzz", "--json")
-    assert (status, err) == (
-        0, "Ignored from the link: made: 'zzz' is not a version like 0.1.0.\n"
-    )  # fmt: skip
-
-
 def script():
     """What a page does with its address, and a file that another version wrote."""
     import streamlit as st
@@ -232,30 +191,6 @@ def script():
     st.button("file", on_click=lambda: link.edit(Scenario(made="0.2.0"), ["Read."]))
     for note in link.notes():
         st.warning(note)
-
-
-def test_the_address_of_the_page_names_the_installed_version(here):
-    here("0.3.0", ("0.3.0", "A number moved."))
-    page = AppTest.from_function(script)
-    page.query_params["made"] = "0.1.0"
-    page.run()
-    assert page.query_params["made"] in ("0.3.0", ["0.3.0"])
-    (note,) = [w.value for w in page.warning]
-    assert note.startswith("This link was made with Runcast 0.1.0")
-    page.button[0].click().run()
-    assert page.query_params["made"] in ("0.3.0", ["0.3.0"])
-    read, note = [w.value for w in page.warning]
-    assert read == "Read."
-    assert note.startswith("The scenario was made with Runcast 0.2.0")
-
-
-def test_another_link_beside_this_one_says_it_and_does_not_differ_in_it(here):
-    here("0.3.0")
-    other, notes = two_links.parsed(
-        "v=1&made=0.2.0&" + "&".join(f"{n}={v}" for n, v in SMALL.items())
-    )
-    assert [n for n in notes if "made with Runcast 0.2.0" in n]
-    assert two_links.differences(other, other.model_copy(update={"made": ""})).empty
 
 
 # --- and it has no say in any answer -------------------------------------------------------------
@@ -304,9 +239,3 @@ def test_the_table_of_changes_is_no_table_that_a_forecast_reads(tmp_path, monkey
     (folder / "facts.csv").write_text("c\n")
     tables.append(made_with.__wrapped__()["tables"])
     assert tables[0] == tables[1] != tables[2]
-
-
-def test_a_link_keeps_its_version_beside_its_prices():
-    query = link_query.link_query(Scenario.parse(SMALL), "beef")
-    assert query.endswith(f"&made={scenario_age.installed()}&prices=beef")
-    assert parse_qs(query)["v"] == ["1"]

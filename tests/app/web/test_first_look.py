@@ -14,7 +14,6 @@ from app.forecast import resolve
 from app.plan import page as plan_page
 from app.web import answers, first_look
 from core.scenario import Scenario
-from hardware import facts
 
 MAIN = str(Path(__file__).parents[3] / "app/main.py")
 ONE_CLOUD = {"cloud": "oci", "num_gpus": "64"}  # every accelerator of a few machines
@@ -174,10 +173,6 @@ def test_an_error_of_the_search_is_carried_to_the_page(held, monkeypatch):
     assert not page.exception
     assert not note(page)
     assert any("The search broke" in e.value for e in page.error)
-
-
-def test_the_first_look_is_of_accelerators_that_exist():
-    assert set(first_look.GPUS) <= set(facts.accelerators())
 
 
 def test_what_is_only_ranked_anew_is_waited_for_and_drawn_once(held):

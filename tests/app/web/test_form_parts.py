@@ -29,10 +29,6 @@ def link_of(page):
     return {k: v if isinstance(v, str) else v[-1] for k, v in page.query_params.items()}
 
 
-def plain(text):
-    return text.replace("\\", "").replace("\N{WORD JOINER}", "")
-
-
 def drawn(page):
     kinds = ("text_input", "selectbox", "multiselect", "checkbox")
     return {w.key for kind in kinds for w in page.sidebar.get(kind)}
@@ -58,37 +54,6 @@ def test_a_part_that_is_closed_and_opened_again_shows_the_scenario():
     assert page.text_input(key="form_pp").value == "2"
     assert page.text_input(key="form_tp").value == "8"
     assert "Parallelism (2 changed)" in [e.label for e in page.sidebar.expander]
-
-
-def test_a_wrong_value_in_a_part_is_seen_and_leaves_with_a_right_one():
-    page = opened("parallelism")
-    page.text_input(key="form_tp").set_value("many").run()
-    assert "form_tp" in drawn(page)
-    assert len(page.sidebar.error) == 1
-    page.text_input(key="form_tp").set_value("4").run()
-    assert not page.sidebar.error
-
-
-@pytest.mark.parametrize(
-    ("key", "typed", "says"),
-    [
-        ("num_tokens", "ten", "Training tokens: 'ten' is not a number like 8192, 1e12, 15T or 8k"),
-        ("seq_len", "16777217", "Sequence length: '16777217' should be at most 16,777,216"),
-        ("tp", "0", "Tensor parallel: '0' should be at least 1"),
-    ],
-)
-def test_a_wrong_value_is_named_by_the_label_above_it_and_by_its_key(key, typed, says):
-    page = opened("parallelism")
-    field = page.text_input(key=f"form_{key}").set_value(typed)
-    field.run()
-    (error,) = page.sidebar.error
-    assert plain(error.value) == f"{says} ({key} in a link)."
-    assert says.startswith(f"{field.label}: ")
-
-
-def test_a_wrong_value_in_a_link_is_named_by_its_key_alone():
-    (note,) = opened(num_tokens="ten").warning
-    assert "link: num_tokens: 'ten' is not a number" in plain(note.value)
 
 
 def test_a_task_brings_its_usual_values_and_leaves_what_was_typed():
@@ -156,13 +121,3 @@ def test_an_example_opens_as_its_link_and_a_reset_as_the_first_visit():
 def test_every_example_is_a_link_without_a_note(query):
     assert Scenario.from_query(dict(query))[1] == []
     resolve.resolve_strict(Scenario.from_query(dict(query))[0])
-
-
-@pytest.mark.parametrize("is_open", [True, False])
-def test_who_closes_a_part_forgets_what_is_wrong_in_it(monkeypatch, is_open):
-    state = {form_part.OPEN: ["a", "b"], "form_section_a": is_open}
-    monkeypatch.setattr(form_part.st, "session_state", state)
-    errors = {"tp": "wrong", "model": "wrong"}
-    form_part._toggled("a", errors, ("tp", "pp"))
-    assert state[form_part.OPEN] == (["a", "b", "more"] if is_open else ["b", "more"])
-    assert errors == ({"tp": "wrong", "model": "wrong"} if is_open else {"model": "wrong"})

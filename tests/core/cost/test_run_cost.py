@@ -1,6 +1,5 @@
 """The cost of a run, held against a simulation of its events."""
 
-import time
 from dataclasses import replace
 from statistics import NormalDist
 
@@ -235,28 +234,3 @@ def test_what_never_ends_is_infinite_and_never_on_time():
     assert cost.hours.mean == cost.hours.p10 == cost.total.mean == np.inf
     assert cost.chance_on_time == cost.chance_in_budget == 0
     assert cost.goodput == 0
-
-
-def test_a_hundred_thousand_plans_take_half_a_second_of_a_core():
-    random = np.random.default_rng(0)
-
-    def between(low, high):
-        return random.uniform(low, high, 100_000)
-
-    job = Job(
-        work_s=between(1, 2000) * HOUR, interval_s=np.inf, checkpoint_s=between(1, 100),
-        failures_per_s=between(0.01, 20) / 86400, upload_s=0.0, down_s=300.0, wait_s=600.0,
-        reload_s=400.0,
-    )  # fmt: skip
-    seconds = []
-    for _ in range(3):
-        begun = time.process_time()
-        best = goodput.at_best_interval(job, least_s=20.0)
-        terms = RunTerms(
-            startup_hours=0.2, least_billed_hours=between(0, 2), usd_per_hour=between(1, 9),
-            sigma=between(0.05, 0.3), price_sigma=between(0, 0.3), deadline_hours=500.0,
-            budget_usd=1e4,
-        )  # fmt: skip
-        cost_of(best, terms)
-        seconds.append(time.process_time() - begun)
-    assert min(seconds) < 0.5

@@ -56,14 +56,6 @@ def test_independent_causes_widen_and_never_narrow(a, b, c):
     assert whole <= a + b + c + 1e-12
 
 
-def test_a_column_gives_what_its_rows_give():
-    limits = np.array([1.0, 2.0, 4.0])
-    column = probability_above(limits, p50=2.0, sigma=0.3)
-    rows = [float(probability_above(x, p50=2.0, sigma=0.3)) for x in limits]
-    assert np.asarray(column).tolist() == rows
-    assert rows[1] == 0.5
-
-
 EFF = Efficiency(**{n: 0.1 * (1 + i % 7) for i, n in enumerate(NAMES)})
 FLAG = st.sampled_from([0.0, 1.0])
 CIRCUMSTANCES = st.builds(

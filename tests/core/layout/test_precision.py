@@ -48,14 +48,3 @@ def test_an_unknown_recipe_is_never_guessed():
     with pytest.raises(ScenarioError, match="Did you mean 'fp8'"):
         precision("fp88")
     assert precision("bf16").matmul_bits == 16
-
-
-def test_a_column_gives_what_its_rows_give():
-    bits, fp8 = np.array([16, 8, 4, 8]), np.array([2.0, 2.0, 2.0, NAN])
-    column = matmul_speedup(
-        matmul_bits=bits, fp8_ratio=fp8, fp4_ratio=4.0, fp8_fraction=0.9, fp4_fraction=0.6
-    )
-    want = [speedup(b, r) for b, r in zip(bits, fp8, strict=True)]
-    assert np.asarray(column).tolist()[:3] == want[:3]
-    assert np.isnan(want[3])
-    assert np.isnan(np.asarray(column)[3])

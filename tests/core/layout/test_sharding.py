@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -12,7 +11,6 @@ from core.layout.sharding import (
     GRADIENT_BYTES,
     INDEX,
     STRATEGIES,
-    column,
     held_gradient_bytes,
     model_state_bytes_per_param,
     reduced_gradient_bytes,
@@ -124,12 +122,3 @@ def test_what_is_sharded_is_gathered():
     for s in STRATEGIES:
         assert (s.gathered_bytes > 0) == s.shards_optimizer, s.name
         assert s.reduced_bytes > 0, s.name
-
-
-def test_a_column_gives_what_its_rows_give():
-    strategies = np.array([INDEX[s.name] for s in STRATEGIES], dtype=float)
-    shards = 2.0 ** np.arange(len(strategies))
-    got = model_state_bytes_per_param(strategy=strategies, shards=shards)
-    want = [state(s.name, n) for s, n in zip(STRATEGIES, shards, strict=True)]
-    assert np.asarray(got) == pytest.approx(want)
-    assert column(strategies, "optimizer_bytes").tolist() == [s.optimizer_bytes for s in STRATEGIES]

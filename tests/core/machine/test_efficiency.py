@@ -52,18 +52,6 @@ def test_every_stack_says_what_exists_and_where_it_was_read():
             assert row[said], (row["stack"], said)
 
 
-def test_stacks_that_are_modelled_alike_say_so():
-    """Of those with the same habits one stands for itself, the others name it."""
-    habits = ("family", "dp_sharding", "shardings", "recompute", "gradient_dtype")
-    alike = {}
-    for row in STACKS:
-        alike.setdefault(tuple(row[h] for h in habits), []).append(row)
-    for rows in alike.values():
-        first, *others = rows
-        for row in others:
-            assert row["note"].startswith(f"the same as {first['stack']} here"), row["stack"]
-
-
 def test_every_shipped_row_says_what_it_rests_on():
     with table.EFFICIENCY_CSV.open(newline="") as file:
         for row in csv.DictReader(file):

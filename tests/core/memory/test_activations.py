@@ -8,7 +8,6 @@ is asked for, but its log-sum-exp (4 a / h).
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -198,20 +197,6 @@ def test_more_recompute_keeps_less(layers):
 @pytest.mark.parametrize("recompute", [SELECTIVE, FULL])
 def test_recompute_never_costs_memory_even_on_one_layer(recompute):
     assert kept(recompute, layers_in_flight=1.0) <= kept(NONE, layers_in_flight=1.0)
-
-
-def test_a_column_gives_what_its_rows_give():
-    rows = FIGURE_1.to_dict("records")
-    f = FIGURE_1.astype({"seq_len": float, "micro_batch_size": float, "sequence_parallel": float})
-    models = paper_model({k: f[k].to_numpy(dtype=float) for k in (
-        "num_layers", "hidden_size", "num_attention_heads")})  # fmt: skip
-    column = layer_bytes(
-        models,
-        tokens=(f["seq_len"] * f["micro_batch_size"]).to_numpy(),
-        tp=f["tp"].to_numpy(dtype=float),
-        sequence_parallel=f["sequence_parallel"].to_numpy(),
-    )
-    assert np.asarray(column) == pytest.approx([ours(r)[0] for r in rows])
 
 
 def test_what_a_policy_keeps_is_counted_by_operator():

@@ -2,14 +2,12 @@
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.model.adapters import (
-    attention_adapter_params,
     mlp_adapter_params,
     nf4_bytes_per_param,
     trained_fraction,
@@ -50,12 +48,6 @@ def test_adapters_grow_with_their_rank_and_their_targets(model, rank):
 def test_every_expert_has_its_adapters():
     one_expert = 3 * (4096 + 14336)
     assert float(mlp_adapter_params(MIXTRAL_8X7B, 1.0)) == 32 * 8 * one_expert
-
-
-def test_a_column_gives_what_its_rows_give():
-    ranks = np.array([4.0, 64.0])
-    column = attention_adapter_params(LLAMA_2_7B, ranks)
-    assert column.tolist() == [float(attention_adapter_params(LLAMA_2_7B, r)) for r in ranks]
 
 
 class TestNF4:

@@ -231,47 +231,6 @@ def test_sentences_say_what_is_allowed(query, says):
     assert says in notes[0]
 
 
-@pytest.mark.parametrize(
-    ("values", "says", "labelled"),
-    [
-        ({"num_tokens": "1e17"}, "num_tokens='1e17' should be at most 1e16.",
-         "Training tokens: '1e17' should be at most 1e16 (num_tokens in a link)."),
-        ({"num_gpus": "8,-3"}, "num_gpus='-3' should be at least 1.",
-         "GPU counts: '-3' should be at least 1 (num_gpus in a link)."),
-        ({"deadline_days": "0"}, "deadline_days='0' should be above 0.",
-         "Deadline (days): '0' should be above 0 (deadline_days in a link)."),
-        ({"max_price_age_days": "old"},
-         "max_price_age_days: 'old' is not a number of days, 0 (any age) or auto.",
-         "Oldest price (days): 'old' is not a number of days, 0 (any age) or auto "
-         "(max_price_age_days in a link)."),
-        ({"rank_by": "tim"}, "rank_by='tim' is not one of usd, time. Did you mean 'time'?",
-         "Rank by: 'tim' is not one of usd, time (rank_by in a link). Did you mean 'time'?"),
-        ({"budget": 3}, "budget='3' is not a field of a scenario. Did you mean 'budget_usd'?",
-         "budget='3' is not a field of a scenario. Did you mean 'budget_usd'?"),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_a_sentence_names_a_field_as_a_link_does_or_as_the_form_does(values, says, labelled):
-    with pytest.raises(ScenarioError) as e:
-        Scenario.parse(values)
-    assert (str(e.value), e.value.as_labelled) == (says, labelled)
-
-
-JUNK = ("zz zz!", "", "-1", "8.5", "1e400", "9" * 30, "x" * 600, "a,b,c,d,e", 3.5, 7, True, None,
-        [1], [[]], {}, ",".join(f"g{n}" for n in range(70)))  # fmt: skip
-
-
-@pytest.mark.parametrize("name", sorted(FIELDS))
-def test_no_sentence_speaks_as_a_programmer_does(name):
-    for junk in JUNK:
-        try:
-            Scenario.parse({name: junk})
-        except ScenarioError as e:
-            said = str(e).lower()
-            for word in ("pattern", "boolean", "string", "integer", "tuple", "valid", "input"):
-                assert word not in said.replace(repr(name), ""), (junk, said)
-
-
 def test_another_version_is_read_and_said():
     scenario, notes = Scenario.from_query({"v": "2", "seq_len": "4k"})
     assert scenario.seq_len == 4096
@@ -307,22 +266,6 @@ def test_several_errors_are_one_error_that_names_each():
 def test_a_scenario_cannot_be_changed_in_place():
     with pytest.raises(ValueError, match="frozen"):
         Scenario().seq_len = 4  # type: ignore[misc]
-
-
-GROUPS = (
-    "basic", "quotes", "advanced", "task_size", "anchor", "failures", "market", "bill",
-    "custom_model", "custom_gpu", "programme", "view",
-)  # fmt: skip
-
-
-def test_every_field_has_what_the_form_needs():
-    for name, field in Scenario.model_fields.items():
-        extra = field.json_schema_extra
-        assert field.title, name
-        assert isinstance(extra, dict)
-        assert extra["group"] in GROUPS, name
-        # A title says enough of a dimension; a choice needs its consequence.
-        assert field.description or extra["group"] in ("custom_model", "custom_gpu"), name
 
 
 @pytest.mark.parametrize("name", ["gpu", "num_gpus", "purchase"])

@@ -11,13 +11,11 @@ from urllib.parse import urlencode
 from app.document import format as fmt
 from app.scenario.layout import layout_text
 from app.scenario.version import version
-from hardware.claims import CLAIMS_CSV, GUIDE_CASES_CSV
-from hardware.decision_tables import DECISIONS_CSV, SEPARATOR, TABLES
-from tests.support.guides import fixes
-from tests.support.guides.claims import Checked, all_checked
-from tests.support.guides.decision import Decision
-from tests.support.guides.decisions import decisions_of
-from tests.support.guides.forecasts import forecasts
+from hardware.claims import CLAIMS_CSV, GUIDE_CASES_CSV, PublishedClaim, claims
+from hardware.decision_tables import DECISIONS_CSV, SEPARATOR, decision_tables
+from tests.support.guides.advice import DECIDE, Decision
+from tests.support.guides.claims import EVALUATED, checked
+from tests.support.guides.forecasts import OFFLOAD, fixes, forecasts
 
 Cells = dict[str, str]
 
@@ -32,12 +30,10 @@ def advice_cells(d: Decision) -> Cells:
     }  # fmt: skip
 
 
-def claim_cells(c: Checked) -> Cells:
+def claim_cells(claim: PublishedClaim) -> Cells:
     """Our figure for one published claim."""
-    return {
-        "verdict": c.verdict, "printed": c.printed_text, "ours": c.ours_text,
-        "arithmetic": c.ours.arithmetic,
-    }  # fmt: skip
+    c = checked(claim)
+    return {"verdict": c.verdict, "printed": c.printed, "ours": c.ours, "arithmetic": c.arithmetic}
 
 
 def guide_cases() -> list[Cells]:
@@ -46,10 +42,10 @@ def guide_cases() -> list[Cells]:
     cases += [
         (
             f"70B on 8 H100, {f'fix {n}' if f.plan else 'no fix'}: {f.change}",
-            "the fix" if f.change == fixes.OFFLOAD else fmt.MISSING,
+            "the fix" if f.change == OFFLOAD else fmt.MISSING,
             f.text,
         )
-        for n, f in enumerate(fixes.fixes(), start=1)
+        for n, f in enumerate(fixes(), start=1)
     ]
     return [dict(zip(("case", "printed", "forecast"), cells, strict=True)) for cells in cases]
 
@@ -74,6 +70,6 @@ def _write(path: Path, rows: list[Cells]) -> None:
 
 
 if __name__ == "__main__":
-    _update(CLAIMS_CSV, "claim", {c.claim.id: claim_cells(c) for c in all_checked()})
-    _update(DECISIONS_CSV, "id", {d.advice.id: advice_cells(d) for d in decisions_of(TABLES)})
+    _update(CLAIMS_CSV, "claim", {c.id: claim_cells(c) for c in claims() if c.id in EVALUATED})
+    _update(DECISIONS_CSV, "id", {a.id: advice_cells(DECIDE[a.kind](a)) for a in decision_tables()})
     _write(GUIDE_CASES_CSV, [case | _made() for case in guide_cases()])

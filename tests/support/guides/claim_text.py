@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from app.document import format as fmt
 from hardware.claims import SCALES
+from tests.support.guides.one_case import Run
 
 DIGITS = 4
 FORECAST_DIGITS = fmt.DIGITS
@@ -21,32 +22,15 @@ class Ours:
     low: float
     high: float
     arithmetic: str
-    limit: float | None = None  # our best-case figure
     digits: int = DIGITS
 
 
 Evaluations: TypeAlias = dict[str, Callable[[], Ours]]  # by the name of the claim
 
 
-def sources_line(printed: Iterable[tuple[str, str]]) -> str:
-    """Where and when figures are printed, each source once. A date that the source already ends
-    with is not repeated.
-
-    >>> sources_line([("a paper", "2024"), ("a page of 2025", "2025"), ("a paper", "2024")])
-    'Printed in: a paper (2024); a page of 2025.'
-    """
-    sources = (s if s.endswith(date) else f"{s} ({date})" for s, date in printed)
-    return f"Printed in: {'; '.join(dict.fromkeys(sources))}."
-
-
-def exactly(value: float, arithmetic: str, limit: float | None = None) -> Ours:
+def exactly(value: float, arithmetic: str) -> Ours:
     """A finding with a single figure instead of a range."""
-    return Ours(low=float(value), high=float(value), arithmetic=arithmetic, limit=limit)
-
-
-def nothing(arithmetic: str) -> Ours:
-    """A finding without a figure of ours to compare with the printed one."""
-    return Ours(low=math.nan, high=math.nan, arithmetic=arithmetic)
+    return Ours(low=float(value), high=float(value), arithmetic=arithmetic)
 
 
 def number(x: float, digits: int = DIGITS) -> str:
@@ -60,11 +44,6 @@ def number(x: float, digits: int = DIGITS) -> str:
     decimals = digits - 1 - math.floor(math.log10(abs(x))) if x else 0
     text = f"{x:,.{max(decimals, 0)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def billions(num_params: float) -> str:
-    """Parameters in billions: 70B, 6.738B."""
-    return f"{number(num_params / 1e9)}B"
 
 
 def figure(value: float, unit: str, digits: int = DIGITS) -> str:
@@ -96,3 +75,29 @@ def span(low: float, high: float, unit: str, digits: int = DIGITS) -> str:
         return ends[0]
     tail = "/h" if unit == "USD/h" else f" {unit}"
     return f"{ends[0].removesuffix(tail)} to {ends[1]}"
+
+
+def text_of(run: Run) -> str:
+    """The layout, its step time and utilisation, and the chance of running out of memory if that is
+    a risk."""
+    chance = f" ({fmt.chance(run.probability_oom)} chance to run out of memory)"
+    return (
+        f"{fmt.layout(run.layout)}: {fmt.seconds(run.step_s)} a step, "
+        f"{fmt.percent(run.mfu)} MFU, {fmt.gib(run.need_bytes)} a GPU"
+        + (chance if run.is_tight else "")
+    )
+
+
+def range_of(ratios: Iterable[float], arithmetic: str) -> Ours:
+    """The range over the cases that run. If none runs the figure is infinite, which no claim
+    prints."""
+    found = [r for r in ratios if math.isfinite(r)] or [math.inf]
+    return Ours(low=min(found), high=max(found), arithmetic=arithmetic, digits=FORECAST_DIGITS)
+
+
+def listed(cases: Mapping[str, float], unit: str = "x") -> str:
+    """Each case with its figure: '8 sequences a step: 3.7x; 64: 1.8x'."""
+    return "; ".join(
+        f"{case}: {span(x, x, unit, FORECAST_DIGITS) if math.isfinite(x) else 'does not fit'}"
+        for case, x in cases.items()
+    )

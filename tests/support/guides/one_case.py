@@ -10,10 +10,13 @@ from typing import Literal
 
 import numpy as np
 
+from app.document import format as fmt
+from app.document import vocabulary
 from app.forecast.machines import as_known, unpriced_machine
 from app.forecast.search import best_of, job_of
 from app.forecast.stack_limits import software
 from app.forecast.training import question_of
+from core.errors import ScenarioError
 from core.evidence.uncertainty import Circumstances, of_step, probability_above, throughput_sigma
 from core.explain.explain import record_of
 from core.layout.layouts import RULES
@@ -181,3 +184,45 @@ def _miss(best: Best) -> Miss:
     broken = [r for r in RULES if best.removed.get(r, 0)]
     named = [r for r in broken if r not in ABOUT_DEGREES] or broken
     return Miss(rule=RULES[named[-1]] if named else "no layout of that kind exists")
+
+
+H100 = "H100-80GB-SXM"
+# Data parallelism only: the basis for comparing DDP, ZeRO and FSDP.
+DATA_PARALLEL: Fields = {"tp": 1, "pp": 1, "cp": 1}
+
+
+def timed(fields: Fields, *, even_odds: bool = False) -> Run | None:
+    """The fastest layout that fits as safely as a plan must, on H100 unless the fields say
+    otherwise. With `even_odds`, if there is none, one that more likely fits than not."""
+    found = forecast({"gpu": H100, **fields}, node="bare", even_odds=even_odds)
+    return found if isinstance(found, Run) else None
+
+
+def timed_if_it_fitted(fields: Fields) -> Run:
+    """The fastest layout with unlimited memory: the time of DDP for a model that it cannot hold.
+
+    ScenarioError if a rule leaves no layout.
+    """
+    found = forecast({"gpu": H100, **fields}, node="bare", roomy=True)
+    if isinstance(found, Run):
+        return found
+    raise ScenarioError(f"A case of a guide runs with no layout: {found.rule}.")
+
+
+def slowdown(slow: Run | None, fast: Run | None) -> float:
+    """Slow step time over fast step time; infinite if the slow case does not run.
+
+    >>> slowdown(None, None)
+    inf
+    """
+    return slow.step_s / fast.step_s if slow and fast else math.inf
+
+
+def longest_differences(slow: Run, fast: Run) -> list[tuple[str, str]]:
+    """The parts of a step that take longer, the most first: a name, and how much: '+1.2 s'."""
+    more_s = {p: s - fast.parts_s.get(p, 0.0) for p, s in slow.parts_s.items()}
+    return [
+        (vocabulary.step_part(p), f"+{fmt.seconds(more_s[p])}")
+        for p in sorted(more_s, key=lambda p: -more_s[p])
+        if more_s[p] > 0
+    ]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from app.document import format as fmt
 from app.scenario.model import model_of
 from core.scenario import Scenario
-from tests.support.guides.cases import longest_differences
-from tests.support.guides.one_case import Miss, Run
+from tests.support.guides.one_case import Miss, Run, longest_differences
 from tests.support.guides.strategies import TASKS, strategy
 
 SAME = 0.005  # below this difference two steps count as equally long

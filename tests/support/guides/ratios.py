@@ -1,4 +1,7 @@
-"""Claims about how much longer a step takes with recompute, with offload, in a named layout."""
+"""Claims about how much longer a step takes: with recompute, with offload, in a named layout, and
+than with DDP. DDP is timed as if every GPU had enough memory for a replica, which no GPU has for
+most of these models: the figure is the price of not fitting.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from core.evidence import published_claims
+from app.document import format as fmt
 from core.model.presets import preset
-from core.numeric import as_float
-from hardware import facts
-from hardware.efficiency import GENERIC, efficiency
-from tests.support.guides import cases, sums
-from tests.support.guides.cases import DATA_PARALLEL, H100, listed, range_of, slowdown
-from tests.support.guides.claim_text import FORECAST_DIGITS, Evaluations, Ours, exactly, figure
-from tests.support.guides.one_case import Fields, Run
+from tests.support.guides.claim_text import Evaluations, Ours, listed, range_of, text_of
+from tests.support.guides.one_case import (
+    DATA_PARALLEL,
+    Fields,
+    Run,
+    longest_differences,
+    slowdown,
+    timed,
+    timed_if_it_fitted,
+)
 
 # Recompute: one layout with and without it, on cases that differ in everything else.
 _RECOMPUTED: Mapping[str, Fields] = {
@@ -37,14 +43,13 @@ _BATCHES = (8, 64, 512)  # sequences per step: 33k, 262k and 2.1M tokens
 _CPU = {"sharding": "zero3", "offload_optimizer": "cpu"}
 _NVME = {"sharding": "zero3", "offload_optimizer": "nvme", "offload_params": "nvme"}
 _ETHERNET_GBIT_PER_S = (10, 25, 100)  # of a machine of 8 GPUs
-_DRIVES, _GPUS = 4, 8  # of the usual machine; its GPUs share the drives' rate
 
 
 def _recompute(kind: str) -> Ours:
     found = {
         case: slowdown(
-            cases.timed_if_it_fitted({**fields, "recompute": kind}),
-            cases.timed_if_it_fitted({**fields, "recompute": "none"}),
+            timed_if_it_fitted({**fields, "recompute": kind}),
+            timed_if_it_fitted({**fields, "recompute": "none"}),
         )
         for case, fields in _RECOMPUTED.items()
     }
@@ -56,8 +61,8 @@ def _batches(run: Fields, over: Fields) -> dict[str, float]:
     step."""
     return {
         f"{batch} sequences a step": slowdown(
-            cases.timed({**_70B_ON_8, **run, "global_batch_size": batch}),
-            cases.timed_if_it_fitted({**_70B_ON_8, **over, "global_batch_size": batch}),
+            timed({**_70B_ON_8, **run, "global_batch_size": batch}),
+            timed_if_it_fitted({**_70B_ON_8, **over, "global_batch_size": batch}),
         )
         for batch in _BATCHES
     }
@@ -73,11 +78,11 @@ def _offload_times() -> Ours:
 
 
 def _offload_loss() -> Ours:
-    lost = {case: as_float(sums.throughput_lost(x)) for case, x in _cpu().items()}
+    lost = {case: 1 - 1 / x for case, x in _cpu().items()}
     return range_of(lost.values(), f"Llama 3.1 70B on 8 H100. {listed(lost, '%')}")
 
 
-def _against_ddp() -> Ours:
+def _offload_against_ddp() -> Ours:
     cpu, nvme = (_batches(run, {"sharding": "ddp"}) for run in (_CPU, _NVME))
     return range_of(
         [*cpu.values(), *nvme.values()],
@@ -88,12 +93,10 @@ def _against_ddp() -> Ours:
 
 def _on_ethernet() -> Ours:
     case = {**_70B_ON_8, "num_gpus": 32, "global_batch_size": 256}
-    ddp = cases.timed_if_it_fitted({**case, "sharding": "ddp"})
+    ddp = timed_if_it_fitted({**case, "sharding": "ddp"})
     found = {
         f"{gbit} Gbit/s a machine": slowdown(
-            cases.timed(
-                {**case, **_CPU, "offload_params": "cpu", "network_gbit_per_gpu": gbit / _GPUS}
-            ),
+            timed({**case, **_CPU, "offload_params": "cpu", "network_gbit_per_gpu": gbit / 8}),
             ddp,
         )
         for gbit in _ETHERNET_GBIT_PER_S
@@ -102,26 +105,6 @@ def _on_ethernet() -> Ours:
         found.values(),
         "Llama 3.1 70B on 32 H100, 256 sequences a step, over DDP if it fitted and had 3,200 "
         f"Gbit/s. {listed(found)}",
-    )
-
-
-def _nvme_rate() -> Ours:
-    a_gpu = as_float(efficiency(GENERIC).nvme_bytes_per_s)
-    a_drive = a_gpu * _GPUS / _DRIVES
-    # Read and written in each step.
-    states = published_claims.ACCOUNTINGS[0].optimizer_bytes * 70e9 / _GPUS
-    link = facts.accelerator(H100).host_link_bytes_per_s or a_gpu
-    moved = "; ".join(
-        f"{figure(2 * states / rate, 's', FORECAST_DIGITS)} {what}"
-        for rate, what in (
-            (a_gpu, f"with {_DRIVES} drives of {figure(a_drive, 'GB/s')}, which we assume"),
-            (a_gpu / 2, "with drives half as fast"),
-            (link, "over the link to the host"),
-        )
-    )
-    return exactly(
-        a_drive,
-        f"70B on 8 GPUs: 2 x {figure(states, 'GB')} of AdamW states a GPU and step take {moved}",
     )
 
 
@@ -154,7 +137,7 @@ def compared(name: str) -> tuple[Run | None, Run | None]:
     use is timed even at a memory risk too high for a plan.
     """
     found = NAMED[name]
-    named, best = cases.timed({**found.job, **found.layout}, even_odds=True), cases.timed(found.job)
+    named, best = timed({**found.job, **found.layout}, even_odds=True), timed(found.job)
     if named and best and named.step_s < best.step_s:  # the search does not try cp at short lengths
         best = named
     return named, best
@@ -165,14 +148,99 @@ def _layout(name: str) -> Ours:
     if best is None:
         return range_of((), "no layout fits the memory of these GPUs")
     if named is None:
-        return range_of((), f"the named layout does not fit; best found {cases.text_of(best)}")
-    gap = ", ".join(f"{part} {more}" for part, more in cases.longest_differences(named, best)[:2])
+        return range_of((), f"the named layout does not fit; best found {text_of(best)}")
+    gap = ", ".join(f"{part} {more}" for part, more in longest_differences(named, best)[:2])
     job = NAMED[name].job
     return range_of(
         [slowdown(named, best)],
         f"{preset(str(job['model'])).name}, {job['global_batch_size']:,} sequences of "
-        f"{job['seq_len']:,} tokens a step. {cases.text_of(named)}. "
-        f"Best found {cases.text_of(best)}" + (f". Longest differences: {gap}" if gap else ""),
+        f"{job['seq_len']:,} tokens a step. {text_of(named)}. "
+        f"Best found {text_of(best)}" + (f". Longest differences: {gap}" if gap else ""),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Case:
+    """One row of a guide's table: jobs, and the ways to run them that the guide advises."""
+
+    jobs: Mapping[str, Fields]
+    ways: Mapping[str, Fields]
+
+
+_SFT: Fields = {"task": "sft", "seq_len": 4096}
+_PRETRAIN_70B: Fields = {"model": "llama3.1-70b", "seq_len": 8192, "global_batch_size": 512}
+_FSDP = {**DATA_PARALLEL, "sharding": "fsdp2"}
+_ZERO2 = {**DATA_PARALLEL, "sharding": "zero2"}
+_ZERO3 = {**DATA_PARALLEL, "sharding": "zero3"}
+_TP8: Fields = {"tp": 8, "pp": 1, "cp": 1}
+CASES: dict[str, _Case] = {
+    "ddp_lora": _Case(
+        jobs={
+            "LoRA of 7B on 8 H100": {
+                "model": "llama2-7b", "task": "lora", "seq_len": 4096, "num_gpus": 8,
+                "global_batch_size": 128,
+            },
+        },
+        ways={"DDP": {**DATA_PARALLEL, "sharding": "ddp"}},
+    ),
+    "ddp_fsdp": _Case(
+        jobs={
+            f"{size} on 8 H100": {
+                **_SFT, "model": f"llama2-{size.lower()}", "num_gpus": 8, "global_batch_size": 128,
+            }
+            for size in ("7B", "13B")
+        },
+        ways={"FSDP2": _FSDP, "ZeRO-2": _ZERO2},
+    ),
+    "ddp_zero3": _Case(
+        jobs={
+            f"{size} on 32 H100": {
+                **_SFT, "model": model, "num_gpus": 32, "global_batch_size": 256,
+            }
+            for size, model in (("32B", "qwen2.5-32b"), ("70B", "llama3.1-70b"))
+        },
+        ways={"ZeRO-3": _ZERO3, "HSDP": {**DATA_PARALLEL, "sharding": "hsdp"}},
+    ),
+    "ddp_tp": _Case(
+        jobs={f"70B on {n} H100": {**_PRETRAIN_70B, "num_gpus": n} for n in (64, 128)},
+        ways={
+            "ZeRO-3 + TP8": {**_TP8, "sharding": "zero3"},
+            "FSDP2 + TP8": {**_TP8, "sharding": "fsdp2"},
+        },
+    ),
+    "ddp_3d": _Case(
+        jobs={
+            "175B on 512 H100": {
+                "model": "gpt3-175b", "seq_len": 2048, "num_gpus": 512, "global_batch_size": 1536,
+            },
+            "405B on 1,024 H100": {
+                "model": "llama3.1-405b", "seq_len": 8192, "num_gpus": 1024,
+                "global_batch_size": 1024,
+            },
+        },
+        ways={"3D (TP8)": {"tp": 8, "cp": 1, "sharding": "zero1"}},
+    ),
+}  # fmt: skip
+
+
+def _against_ddp(name: str) -> Ours:
+    found: dict[str, float] = {}
+    best: list[str] = []
+    for job, fields in CASES[name].jobs.items():
+        ddp = timed_if_it_fitted({**fields, **DATA_PARALLEL, "sharding": "ddp"})
+        for way, choice in CASES[name].ways.items():
+            found[f"{way} for {job}"] = slowdown(timed({**fields, **choice}), ddp)
+        best.append(_best_line(job, timed(fields), ddp))
+    return range_of(found.values(), f"{listed(found)}. {' '.join(best)}")
+
+
+def _best_line(job: str, best: Run | None, ddp: Run) -> str:
+    """The fastest way that fits, and what DDP would need."""
+    if best is None:
+        return f"Nothing fits {job}."
+    return (
+        f"Fastest for {job}: {fmt.layout_short(best.layout)} at {slowdown(best, ddp):.2g}x; DDP "
+        f"would need {fmt.gib(ddp.need_bytes)} a GPU."
     )
 
 
@@ -181,8 +249,8 @@ EVALUATED: Evaluations = {
     "full_time": partial(_recompute, "full"),
     "offload_cpu_times": _offload_times,
     "offload_cpu_loss": _offload_loss,
-    "offload_vs_ddp": _against_ddp,
+    "offload_vs_ddp": _offload_against_ddp,
     "offload_ethernet": _on_ethernet,
-    "offload_nvme_rate": _nvme_rate,
     **{name: partial(_layout, name) for name in NAMED},
+    **{name: partial(_against_ddp, name) for name in CASES},
 }

@@ -117,11 +117,11 @@ def _format_of(lines: Sequence[str]) -> str:
         return "nccl-tests"
     if mamf.is_one(lines):
         return "mamf-finder"
-    if training_log.is_one(lines):
+    if training_log.is_training_log(lines):
         return "log"
     raise ImportFileError(
         "The file is in no format that is read: tables of nccl-tests, output of mamf-finder, a "
-        f"training log ({', '.join(training_log.LOOKED_FOR)}), a trace of the torch profiler. "
+        f"training log ({', '.join(training_log.EXAMPLES)}), a trace of the torch profiler. "
         "--format says which it should be, and then what is missing."
     )
 

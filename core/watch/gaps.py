@@ -11,7 +11,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from statistics import median
 
-from core.watch.reading import LossKind
+from core.watch.records import LossKind
 
 STALL_S, STALL_INTERVALS = 120.0, 10.0  # at least, and times the usual time between logged steps
 LEAST_S, LEAST_SHARE = 2.0, 0.5  # of a gap: clocks of logs have whole seconds

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from core.watch.belief import Seen
+from core.watch.records import Alert
 
 BASE, LEAST_BASE = 200, 30  # steps that are held against; chosen
 NEWEST = 20  # steps
@@ -22,15 +23,6 @@ SIGNIFICANT = 6.0  # standard errors: a run has 1e5 steps, and one false alert i
 LASTS_S = 600.0  # below the forecast
 OF_MEDIAN = 1.2533  # error of a median over that of a mean: the root of pi / 2
 OF_DEVIATION = 1.4826  # standard deviation over median absolute deviation, of a normal
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """The speed has changed."""
-
-    since_s: float
-    share: float  # slower; negative: back to what it was
-    significance: float
 
 
 @dataclass(slots=True)
@@ -44,8 +36,8 @@ class Level:
     _error: float = 0.0  # standard deviation of one step of the base
     _weight: float = 1.0  # independent values of each step
 
-    def add(self, at_s: float, tokens_per_s: float) -> Change | None:
-        """Take one more step; a change that is found."""
+    def add(self, at_s: float, tokens_per_s: float) -> Alert | None:
+        """Take one more step; return a lasting change, with a size below 0 for a recovery."""
         if len(self.newest) == NEWEST and len(self.base) < BASE and not self.is_slow:
             self.base.append(self.newest[0][1])
             if len(self.base) % 10 == 0:
@@ -69,7 +61,7 @@ class Level:
         self._error = max(scatter, 1e-3)
         self._weight = max(seen.effective_count / len(self.base), 0.02)
 
-    def _change(self) -> Change | None:
+    def _change(self) -> Alert | None:
         middle = self._middle
         values = [x for _, x in self.newest]
         lower = middle - median(values)
@@ -82,14 +74,17 @@ class Level:
         if self.is_slow:
             if lower < RECOVERED:
                 self.is_slow = False
-                return Change(self.newest[0][0], -share, lower / error)
+                return self._alert(self.newest[0][0], -share, lower / error)
             return None
         lasts = min(middle - median(values[:half]), middle - median(values[half:]))
         if lasts < 0.8 * LEAST_CHANGE or lower < SIGNIFICANT * error:
             return None
         self.is_slow = True
         since = next(at for at, x in self.newest if middle - x > lower / 2)
-        return Change(since, share, lower / error)
+        return self._alert(since, share, lower / error)
+
+    def _alert(self, since_s: float, share: float, significance: float) -> Alert:
+        return Alert(kind="slowing", since_s=since_s, size=share, significance=significance)
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from core.watch.level import OF_DEVIATION
-from core.watch.reading import AlertKind
+from core.watch.records import Alert, AlertKind
 
 BEFORE = 100  # losses that a jump is held against
 LEAST_BEFORE = 30
@@ -23,15 +23,6 @@ JUMP = 0.10  # of the loss, at least
 FLAT_STEPS = 500.0  # steps of training within which a loss falls; chosen
 FELL = 0.02
 REPEATED = 100  # times the same figure
-
-
-@dataclass(frozen=True, slots=True)
-class WrongLoss:
-    """What is wrong with the loss, and since when."""
-
-    kind: AlertKind
-    since_s: float
-    loss: float
 
 
 @dataclass(slots=True)
@@ -50,7 +41,7 @@ class Losses:
     _same: tuple[float, int, float] = (math.nan, 0, 0.0)  # figure, times, since
     _alerted: set[AlertKind] = field(default_factory=set)
 
-    def add(self, at_s: float, loss: float, steps: float) -> WrongLoss | None:
+    def add(self, at_s: float, loss: float, steps: float) -> Alert | None:
         """Take the loss of `steps` more steps of training; what is wrong with it, once."""
         if not math.isfinite(loss):
             return self._once("loss_not_finite", at_s, loss)
@@ -63,13 +54,13 @@ class Losses:
         self._before.clear()
         self._bound = math.inf
 
-    def _once(self, kind: AlertKind, since_s: float, loss: float) -> WrongLoss | None:
+    def _once(self, kind: AlertKind, since_s: float, loss: float) -> Alert | None:
         if kind in self._alerted:
             return None
         self._alerted.add(kind)
-        return WrongLoss(kind, since_s, loss)
+        return Alert(kind=kind, since_s=since_s, size=loss)
 
-    def _spike(self, at_s: float, loss: float) -> WrongLoss | None:
+    def _spike(self, at_s: float, loss: float) -> Alert | None:
         if len(self._before) < LEAST_BEFORE:
             self._before.append(loss)
             return None
@@ -96,7 +87,7 @@ class Losses:
             self._bound_age = 0
         return self._bound
 
-    def _flat(self, at_s: float, loss: float, steps: float) -> WrongLoss | None:
+    def _flat(self, at_s: float, loss: float, steps: float) -> Alert | None:
         if self._first is None:
             self._first, self._first_at_s = loss, at_s
         self._count += 1

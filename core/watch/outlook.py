@@ -15,7 +15,7 @@ from core.cost.uncertain import Uncertain
 from core.numeric import Z_90
 from core.units import HOUR_S
 from core.watch.belief import Belief
-from core.watch.reading import Planned
+from core.watch.records import Planned
 
 PRIOR_SHARE = 0.1  # of the run, that the forecast of losses weighs; chosen
 

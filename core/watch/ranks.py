@@ -8,21 +8,12 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from core.watch.level import OF_DEVIATION, OF_MEDIAN
+from core.watch.records import Alert
 
 WINDOW = 12  # steps of each rank
 BEHIND = 0.04  # of its speed; chosen
 SIGNIFICANT = 6.0
 SILENT = 5  # logged steps of the others
-
-
-@dataclass(frozen=True, slots=True)
-class Behind:
-    """A rank that stands out."""
-
-    rank: str
-    since_s: float
-    share: float  # slower; 0: silent
-    significance: float | None
 
 
 @dataclass(slots=True)
@@ -34,7 +25,7 @@ class Ranks:
     _steps: int = 0  # logged steps of the job
     _alerted: set[str] = field(default_factory=set)
 
-    def add(self, at_s: float, rank: str, tokens_per_s: float, *, is_first: bool) -> Behind | None:
+    def add(self, at_s: float, rank: str, tokens_per_s: float, *, is_first: bool) -> Alert | None:
         """Take the step of a rank, which may be the first to log it; a rank that stands out."""
         self._steps += is_first
         self._at[rank] = self._steps, at_s
@@ -49,15 +40,15 @@ class Ranks:
         self._speeds.clear()
         self._at.clear()
 
-    def _silent(self) -> Behind | None:
+    def _silent(self) -> Alert | None:
         for rank, (step, at_s) in self._at.items():
             regular = len(self._speeds[rank]) == WINDOW
             if regular and self._steps - step >= SILENT and rank not in self._alerted:
                 self._alerted.add(rank)
-                return Behind(rank, at_s, 0.0, None)
+                return Alert(kind="rank_silent", since_s=at_s, subject=rank)
         return None
 
-    def _slow(self, rank: str) -> Behind | None:
+    def _slow(self, rank: str) -> Alert | None:
         own = self._speeds[rank]
         others = [x for r, kept in self._speeds.items() if r != rank for _, x in kept]
         if len(own) < WINDOW or len(others) < WINDOW or rank in self._alerted:
@@ -70,4 +61,7 @@ class Ranks:
         if lower < BEHIND or lower < SIGNIFICANT * error or min(below) < 0:
             return None
         self._alerted.add(rank)
-        return Behind(rank, own[0][0], 1 - math.exp(-lower), lower / error)
+        return Alert(
+            kind="rank_behind", since_s=own[0][0], size=1 - math.exp(-lower),
+            significance=lower / error, subject=rank,
+        )  # fmt: skip

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from runners.imports.log_hf import dictionaries, is_trainer_state
+from runners.imports.log_records import dictionaries, is_trainer_state
 from runners.imports.text import ImportFileError, read_text
 
 NAME = "trainer_state.json"

@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Self
 
 from core.errors import shown
-from runners.imports.log_hf import dictionaries, is_trainer_state
+from core.watch.records import StepRecord
+from runners.imports.log_records import dictionaries, is_trainer_state
 from runners.imports.steps import RunFacts
 from runners.imports.text import ImportFileError, Text
 from runners.watch import history
 from runners.watch.event_file import EventFile
 from runners.watch.follow import Tail
 from runners.watch.history import History
-from runners.watch.lines import HEAD, LOOK_EVERY, Found, LogLines
+from runners.watch.lines import HEAD, LOOK_EVERY, LogLines
 from runners.watch.mlflow_store import Metric, name_of
+from runners.watch.signs import LineSign
 from runners.watch.sources import is_tracked, rank_of, sources_of
 
 
@@ -83,16 +85,18 @@ class JobLogs:
                 head = max(HEAD // len(found.files), LOOK_EVERY)
                 self._files[path] = _File(tail, LogLines(self.user, rank, head))
 
-    def found(self, *, arrived: float | None = None, is_last: bool = False) -> Iterator[Found]:
+    def found(
+        self, *, arrived: float | None = None, is_last: bool = False
+    ) -> Iterator[StepRecord | LineSign]:
         """Steps and signs of all files since the last call, in order of their time. `arrived` is
         the time of now, for lines without one; None where a log is read that was there before."""
         each = (self._of(file, arrived, is_last) for file in tuple(self._files.values()))
-        return heapq.merge(*each, key=lambda one: one.at_s)
+        return heapq.merge(*each, key=lambda entry: entry.at_s)
 
     @property
     def logs(self) -> tuple[LogLines, ...]:
         """The files in which a format was found."""
-        return tuple(f.log for f in self._files.values() if f.log.format)
+        return tuple(f.log for f in self._files.values() if f.log.reader is not None)
 
     @property
     def num_lines(self) -> int:
@@ -118,7 +122,9 @@ class JobLogs:
             odd.append("No line prints a time: stops that the log does not show are not counted.")
         return (*self.notes, *odd, *_two_jobs(logs))
 
-    def _of(self, file: _File, arrived: float | None, is_last: bool) -> Iterator[Found]:
+    def _of(
+        self, file: _File, arrived: float | None, is_last: bool
+    ) -> Iterator[StepRecord | LineSign]:
         for text in file.tail.lines(is_last=is_last):
             yield from file.log.line(text, arrived)
         yield from file.log.settled()

@@ -45,8 +45,6 @@ INTERNAL = {
         app.plan.document.LIMITS app.plan.chart_tables.BUDGET app.plan.chart_tables.DEADLINE
         app.plan.part_charts.LIMITS
         core.explain.sensitivity.AT_MOST_ONE
-        runners.imports.log_dllogger.STEP_S runners.imports.log_dllogger.TOKENS_PER_S
-        runners.imports.log_dllogger.SAMPLES_PER_S
         runners.probes.anonymous._ENV_KEPT app.web.link._KEPT hardware.habits.remat.KEPT""",
     "how long a text of ours is, or how it is laid out": """
         app.audit.published.WIDEST app.calibration.words.MOST_HOSTS

@@ -9,8 +9,8 @@ from streamlit.testing.v1 import AppTest
 
 from app.forecast.answer import answer
 from app.forecast.resolve import resolve_strict
-from app.watch.over_time import MAX_BYTES, MOST_POINTS, over_time
-from app.watch.plan import held_of
+from app.watch.plan import plan_of_answer
+from app.watch.run import MAX_BYTES, MOST_POINTS, over_time
 from core.errors import RuncastError
 from core.scenario import Scenario
 from tests.made_up.watched import FORMATS, Faults, moments
@@ -85,7 +85,7 @@ def test_without_a_log_the_command_that_follows_one_is_shown_and_a_bad_one_is_a_
 @pytest.fixture(scope="module")
 def held():
     scenario = resolve_strict(Scenario.parse(JOB))
-    return held_of(scenario, answer(scenario, top=1).plans[0])
+    return plan_of_answer(scenario, answer(scenario, top=1).plans[0])
 
 
 def test_an_upload_is_bounded_and_its_points_are_few(held):

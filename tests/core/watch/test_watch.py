@@ -12,7 +12,7 @@ from core.watch.belief import DRIFT, Belief, Seen, prior, updated
 from core.watch.losses import Losses
 from core.watch.outlook import outlook
 from core.watch.ranks import Ranks
-from core.watch.reading import Planned, Reading
+from core.watch.records import Planned, StepRecord
 from core.watch.tracker import Tracker
 from tests.made_up.watched import BEGIN_S, DAY, SPEED, STEP_S, TOKENS, Faults, moments
 
@@ -37,7 +37,7 @@ def tracked(faults: Faults = NONE, *, plan: Planned = PLAN, seed: int = 1) -> It
             tracker.checkpoint(at)
         else:
             speed = TOKENS / m.step_s
-            step = Reading(at_s=at, tokens=m.step * TOKENS, tokens_per_s=speed, loss=m.loss)
+            step = StepRecord(at_s=at, tokens=m.step * TOKENS, tokens_per_s=speed, loss=m.loss)
             list(tracker.add(step))
         yield tracker
 
@@ -141,13 +141,13 @@ def test_slower_than_the_forecast_is_said_after_ten_minutes():
 def test_a_run_that_says_nothing_is_a_stall_until_it_goes_on():
     tracker = Tracker(planned=PLAN)
     for n in range(1, 60):
-        list(tracker.add(Reading(at_s=60.0 * n, tokens=3 * n * TOKENS, tokens_per_s=SPEED)))
+        list(tracker.add(StepRecord(at_s=60.0 * n, tokens=3 * n * TOKENS, tokens_per_s=SPEED)))
     last = 60.0 * 59
     assert list(tracker.tick(last + 500)) == []
     (alert,) = tracker.tick(last + 700)
     assert (alert.kind, alert.since_s) == ("stall", last)
     assert list(tracker.tick(last + 900)) == []
-    after = Reading(at_s=last + 1060, tokens=180 * TOKENS, tokens_per_s=SPEED)
+    after = StepRecord(at_s=last + 1060, tokens=180 * TOKENS, tokens_per_s=SPEED)
     assert list(tracker.add(after)) == []
     assert tracker.lost_s["stall"] == pytest.approx(1000, abs=1)
 
@@ -158,7 +158,7 @@ def test_memory_within_three_percent_of_the_device_is_said_once():
         alert
         for n, used in enumerate((7.7e10, 7.8e10, 7.9e10), 1)
         for alert in tracker.add(
-            Reading(at_s=n, tokens=n * TOKENS, tokens_per_s=SPEED, memory_bytes=used)
+            StepRecord(at_s=n, tokens=n * TOKENS, tokens_per_s=SPEED, memory_bytes=used)
         )
     ]
     assert [(a.kind, round(a.size, 3)) for a in found] == [("memory", 0.975)]
@@ -173,9 +173,9 @@ def test_a_rank_that_is_slow_or_silent_stands_out():
             speed = 100 * math.exp(draw.gauss(0, 0.005)) * (0.93 if rank == 2 else 1.0)
             found.append(ranks.add(60.0 * n, str(rank), speed, is_first=rank == 0))
     slow, silent = (f for f in found if f)
-    assert (slow.rank, silent.rank) == ("2", "3")
-    assert slow.share == pytest.approx(0.07, abs=0.01)
-    assert (silent.since_s, silent.share) == (60.0 * 40, 0.0)
+    assert (slow.subject, silent.subject) == ("2", "3")
+    assert slow.size == pytest.approx(0.07, abs=0.01)
+    assert (silent.since_s, silent.size) == (60.0 * 40, 0.0)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ READERS: tuple[Callable[[Sequence[str]], object], ...] = (
     lambda x: training_log.steady_state(x, RunFacts(seq_len=8, global_batch_size=4, num_gpus=2)),
     nccl_tests.is_one,
     mamf.is_one,
-    training_log.is_one,
+    training_log.is_training_log,
 )
 
 

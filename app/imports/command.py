@@ -41,50 +41,42 @@ def import_file(
 
     nccl-tests, mamf-finder, training logs, traces of the torch profiler.
     """
-    from app.imports.as_json import import_json
-    from app.imports.file import Asked, imported
-    from app.imports.values import count, facts_of, whose
-    from app.imports.words import import_sentences
+    from app.imports.compare import count, facts_of, whose
+    from app.imports.document import import_json, import_sentences
+    from app.imports.file import imported
     from core.errors import ScenarioError, shown
 
     typed = {"seq_len": seq_len, "global_batch_size": global_batch_size, "num_gpus": num_gpus}
     run = facts_of({name: value for name, value in typed.items() if value is not None})
     if num_gpus and run.num_gpus is None:
         raise ScenarioError(f"--num-gpus {shown(num_gpus)} is several: a log is of one job.")
-    asked = Asked(
-        format=format_ or "auto",
-        gpu=gpu,
-        op=op,
-        ranks=count("--ranks", ranks),
-        nodes=count("--nodes", nodes),
-        run=run,
-        per_gpu=whose(tokens_of),
-        date=date,
-    )
-    found = imported(Path(file), asked)
+    read = imported(
+        Path(file), format_=format_ or "auto", gpu=gpu, op=op, ranks=count("--ranks", ranks),
+        nodes=count("--nodes", nodes), run=run, per_gpu=whose(tokens_of), date=date,
+    )  # fmt: skip
     if note is not None and not keep:
         raise ScenarioError("--note is of what --keep keeps: give both.")
-    if (out is not None or keep) and found.document is None:
+    if (out is not None or keep) and read.document is None:
         what = "--out writes" if out is not None else "--keep keeps"
         raise ScenarioError(
             f"{what} what nccl-tests or mamf-finder measured of a known accelerator (--gpu); of "
             f"this file there is nothing to {'write' if out is not None else 'keep'}."
         )
     added = None
-    if keep and found.document is not None:
+    if keep and read.document is not None:
         from app.calibration.added import keep as keep_result
 
-        added = keep_result(found.document, note=note or "")
-    if out is not None and found.document is not None:
-        Path(out).write_text(found.document.model_dump_json(by_alias=True, indent=1) + "\n")
+        added = keep_result(read.document, note=note or "")
+    if out is not None and read.document is not None:
+        Path(out).write_text(read.document.model_dump_json(by_alias=True, indent=1) + "\n")
     if as_json:
-        print_json(import_json(found, added))
+        print_json(import_json(read, added))
         return
     from app.calibration.sections import added_blocks
     from app.document.terminal import console, print_document, print_wrapped
 
     screen = console()
-    for sentence in import_sentences(found):
+    for sentence in import_sentences(read):
         print_wrapped(screen, sentence, indent="  ", first="")
     if added is not None:
         print_document(added_blocks(added))

@@ -11,7 +11,7 @@ from app.command.given import Given
 from app.command.options import AsJson, Text, print_json, takes_fields, text_option
 
 if TYPE_CHECKING:
-    from app.imports.log import Comparison
+    from app.imports.compare import Comparison
 
 
 @takes_fields
@@ -33,11 +33,10 @@ def compare(
 
     TorchTitan, Megatron, DeepSpeed, Hugging Face Trainer, anything with tokens/s.
     """
-    from app.imports.log import compared
-    from app.imports.log_words import compare_json
+    from app.imports.compare import compared, whose
+    from app.imports.document import compare_json
     from app.imports.row import append as append_row
     from app.imports.row import row_of
-    from app.imports.values import whose
     from core.errors import ScenarioError
 
     found = compared(Path(log), given, layout, per_gpu=whose(tokens_of))
@@ -56,7 +55,7 @@ def compare(
 
 def _print(found: Comparison, row: dict[str, str] | None, done: str) -> None:
     from app.document.terminal import console, print_wrapped
-    from app.imports.log_words import anchor_options, anchor_sentences, compare_sentences
+    from app.imports.document import anchor_options, anchor_sentences, compare_sentences
     from app.imports.row import line_of
     from app.plan.answer_document import PAGE
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from app.command.given import Given
 from app.forecast.training import tokens_of
+from app.imports.compare import scenario_of_run
 from app.imports.forecast import TOO_LARGE, Run, check_is_one, forecast_of, run_of, too_large
-from app.imports.log import scenario_of_run
 from app.scenario.model import model_of
 from core.errors import ScenarioError, shown
 from core.model.transformer import total_params

@@ -80,8 +80,8 @@ class Steady:
 
     format: str
     tokens_per_s_per_gpu: float  # median
-    low: float  # P10 and P90 of the steps
-    high: float
+    tokens_per_s_per_gpu_p10: float  # of the steps
+    tokens_per_s_per_gpu_p90: float
     num_steps: int
     num_left_out: int  # of starts
     num_starts: int
@@ -129,8 +129,8 @@ def steady(log: Log, user: RunFacts) -> Steady:
     return Steady(
         format=log.format,
         tokens_per_s_per_gpu=middle,
-        low=low,
-        high=high,
+        tokens_per_s_per_gpu_p10=low,
+        tokens_per_s_per_gpu_p90=high,
         num_steps=len(values),
         num_left_out=len(merged) - len(values),
         num_starts=len({start for start, _ in merged}),

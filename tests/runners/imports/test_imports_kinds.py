@@ -51,7 +51,9 @@ def test_a_log_of_each_stack(name, told, format_, rate, loss, steps):
     found = steady_state(lines(name), RunFacts(**told))
     assert found.format == format_
     assert found.tokens_per_s_per_gpu == pytest.approx(rate, rel=0.01)
-    assert found.low > 0.98 * rate  # no step has the start or an evaluation in it
+    assert (
+        found.tokens_per_s_per_gpu_p10 > 0.98 * rate
+    )  # no step has the start or an evaluation in it
     assert found.num_steps == steps
     assert found.loss == (None if loss is None else pytest.approx(loss))
     tokens = {"global_batch_size", "seq_len", "num_gpus"}

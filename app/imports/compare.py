@@ -1,4 +1,5 @@
-"""The log of a run compared with its forecast: the ratio, and the anchor it gives."""
+"""The log of a run compared with its forecast: the ratio, and the anchor it gives; the options of
+a log."""
 
 from __future__ import annotations
 
@@ -10,9 +11,8 @@ from app.command.given import Given
 from app.command.values import layout_scenario, plan_scenario, typed_fields
 from app.forecast.resolve import resolve_strict
 from app.imports.forecast import TOO_LARGE, Run, anchored, check_is_one, forecast_of, too_large
-from app.imports.values import facts_of
 from app.scenario.link_query import link_query
-from core.errors import RuncastError, ScenarioError
+from core.errors import RuncastError, ScenarioError, shown
 from core.scenario import Scenario
 from pricing.offers import snapshot
 from runners.imports.steps import MEANING, OPTIONS, RunFacts, Steady
@@ -148,3 +148,34 @@ def _with_anchor(scenario: Scenario, run: Run, found: Steady) -> tuple[Scenario 
         return resolve_strict(made), ""
     except RuncastError as e:
         return None, str(e)
+
+
+def facts_of(typed: Mapping[str, str]) -> RunFacts:
+    """The facts of a run that the options give; numbers may be written 8k. One of several numbers
+    of GPUs is not known.
+
+    >>> facts_of({"seq_len": "8k", "num_gpus": "64"})
+    RunFacts(seq_len=8192, global_batch_size=None, num_gpus=64)
+    """
+    read = Scenario.parse({n: typed[n] for n in OPTIONS if n in typed})
+    return RunFacts(
+        seq_len=read.seq_len if "seq_len" in typed else None,
+        global_batch_size=read.global_batch_size if "global_batch_size" in typed else None,
+        num_gpus=read.num_gpus[0] if len(read.num_gpus) == 1 else None,
+    )
+
+
+def whose(text: str | None) -> bool | None:
+    """`--tokens-of` as a flag: whether the figures are per GPU; None leaves it to the log."""
+    if text not in (None, "gpu", "job"):
+        raise ScenarioError(f"--tokens-of {shown(text)} is neither gpu nor job.")
+    return None if text is None else text == "gpu"
+
+
+def count(option: str, text: str | None) -> int | None:
+    """The whole number given as an option."""
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 7 and int(text) > 0):
+        raise ScenarioError(f"{option} {shown(text)} is no whole number from 1 to 999,999.")
+    return int(text)

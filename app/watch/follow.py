@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 import orjson
 
@@ -51,33 +50,13 @@ class Options:
     offers: bool = False
     as_json: bool = False
 
-    @classmethod
-    def of(
-        cls, *, once: bool, replay: str | None, textfile: str | None, on_alert: str | None,
-        every: str | None, beside: str | None, offers: bool, as_json: bool,
-    ) -> Self:  # fmt: skip
-        """The options as typed, checked."""
-        if once and replay is not None:
-            raise ScenarioError("Give --once or --replay, not both.")
-        return cls(
-            once=once,
-            replay=None if replay is None else _speed(replay),
-            textfile=None if textfile is None else Path(textfile),
-            on_alert=parsed(on_alert),
-            every_s=60.0 if every is None else _positive("--every", every),
-            beside=None if beside is None else Path(beside),
-            offers=offers,
-            as_json=as_json,
-        )
 
-
-def _speed(text: str) -> float:
-    return FASTEST if text == "max" else _positive("--replay", text)
-
-
-def _positive(option: str, text: str) -> float:
+def positive(option: str, text: str | None) -> float | None:
+    """The number above 0 that an option gives; `max` is the largest."""
+    if text is None:
+        return None
     try:
-        value = float(text)
+        value = FASTEST if text == "max" else float(text)
     except ValueError:
         value = 0.0
     if not 0 < value <= FASTEST:
@@ -89,6 +68,8 @@ def followed(
     given: Given, source: str, *, layout: str | None, report: str | None, options: Options
 ) -> int:
     """Follow a run to its end; the exit status."""
+    if options.once and options.replay is not None:
+        raise ScenarioError("Give --once or --replay, not both.")
     path = Path(source)
     check_starts(path)
     plan = plan_of_options(given, layout, report)
@@ -192,15 +173,13 @@ def _changed(path: Path) -> float:
         return time.time()
 
 
-def parsed(command: str | None) -> tuple[str, ...]:
+def command_words(command: str | None) -> tuple[str, ...]:
     """The words of --on-alert; () without it."""
-    if command is None:
-        return ()
     try:
-        words = tuple(shlex.split(command))
+        words = tuple(shlex.split(command or ""))
     except ValueError as e:
         raise ScenarioError(f"--on-alert {shown(command)} is no command: {e}.") from None
-    if not words:
+    if command is not None and not words:
         raise ScenarioError("--on-alert names no command.")
     return words
 

@@ -20,7 +20,7 @@ from app.watch.plan import plan_of_answer
 from app.watch.run import (
     MAX_BYTES,
     MOST_FILES,
-    OverTime,
+    Point,
     RunState,
     failure_fields,
     failure_sentence,
@@ -37,6 +37,7 @@ from pricing.offers import snapshot
 
 UPLOADS, READ = "run_logs", "run_read"  # READ: digest and run of what this session uploaded
 NEWEST = 20
+Watched = tuple[RunState, list[Point]]
 
 
 def draw(scenario: Scenario, answer: Answer) -> None:
@@ -70,16 +71,16 @@ def draw(scenario: Scenario, answer: Answer) -> None:
         st.session_state.pop(READ, None)
         return
     try:
-        found = _read(scenario, plan, [(f.name, f.getvalue()) for f in given])
+        state, points = _read(scenario, plan, [(f.name, f.getvalue()) for f in given])
     except RuncastError as e:
         st.error(as_text(str(e)))
         return
-    _draw_state(found.state)
-    if found.points:
-        _draw_charts(found)
-    _draw_alerts(found.state)
-    _draw_moves(found.state)
-    _draw_learned(scenario, found.state)
+    _draw_state(state)
+    if points:
+        _draw_charts(state, pd.DataFrame(points))
+    _draw_alerts(state)
+    _draw_moves(state)
+    _draw_learned(scenario, state)
 
 
 def link_text(scenario: Scenario, plan: Plan) -> str:
@@ -87,12 +88,12 @@ def link_text(scenario: Scenario, plan: Plan) -> str:
     return link_query(changed(scenario, plan=plan.id), snapshot(scenario.prices).id)
 
 
-def _read(scenario: Scenario, plan: Plan, files: list[tuple[str, bytes]]) -> OverTime:
+def _read(scenario: Scenario, plan: Plan, files: list[tuple[str, bytes]]) -> Watched:
     """The run of the uploaded files, read once and kept for this session only."""
     digest = hashlib.sha256(link_text(scenario, plan).encode())
     for name, content in files:
         digest.update(b"\0" + name.encode() + b"\0" + content)
-    kept: dict[str, OverTime] = st.session_state.get(READ, {})
+    kept: dict[str, Watched] = st.session_state.get(READ, {})
     if (key := digest.hexdigest()) not in kept:
         kept = st.session_state[READ] = {key: over_time(plan_of_answer(scenario, plan), files)}
     return kept[key]
@@ -107,17 +108,8 @@ def _draw_state(state: RunState) -> None:
         st.caption(as_text(text))
 
 
-def _draw_charts(found: OverTime) -> None:
-    rows = pd.DataFrame(
-        {
-            "hours": point.elapsed_s / HOUR_S, "speed": point.speed,
-            **{f"end_{q}": getattr(point.end_s, q) / HOUR_S for q in ("p10", "p50", "p90")},
-            **({f"usd_{q}": getattr(point.usd, q) for q in ("p10", "p50", "p90")}
-               if point.usd else {}),
-        }
-        for point in found.points
-    )  # fmt: skip
-    state, theme = found.state, figure.theme()
+def _draw_charts(state: RunState, rows: pd.DataFrame) -> None:
+    theme = figure.theme()
     planned = state.planned
     drawn = {"speed": charts.speed(
         rows, low=planned.p10, middle=planned.p50, high=planned.p90, theme=theme

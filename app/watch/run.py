@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from app.document import format as fmt
 from app.imports.forecast import anchored
 from app.watch.plan import WatchedPlan, mismatches
-from core.cost.uncertain import Uncertain
 from core.errors import RuncastError
 from core.failures.failures import GPUS_PER_COUNTED_NODE
 from core.scenario import Scenario
-from core.units import DAY_S
+from core.units import DAY_S, HOUR_S
 from core.watch.records import Alert, StepRecord
 from core.watch.tracker import Tracker
 from hardware.outside import packed
@@ -63,25 +62,12 @@ class RunState(Tracker):
         return (*self.plan.notes, *self.logs.sentences)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
-    """What was known of the run at one time. Seconds are from its start."""
-
-    elapsed_s: float
-    speed: float  # tokens/s
-    end_s: Uncertain
-    usd: Uncertain | None
+Point = dict[str, float]  # hours since the start, speed, quantiles of the end (h) and the dollars
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OverTime:
-    """A run so far, and how it came there."""
-
-    state: RunState
-    points: tuple[Point, ...]
-
-
-def over_time(plan: WatchedPlan, files: Sequence[tuple[str, bytes]]) -> OverTime:
+def over_time(
+    plan: WatchedPlan, files: Sequence[tuple[str, bytes]]
+) -> tuple[RunState, list[Point]]:
     """Read the files of one job, each a name and a content, and hold them against the plan."""
     texts, signs = _texts(files, plan.network_gb_per_s)
     logs = JobLogs.of_texts(texts, plan.facts)
@@ -94,7 +80,7 @@ def over_time(plan: WatchedPlan, files: Sequence[tuple[str, bytes]]) -> OverTime
             if len(points) > MOST_POINTS:
                 points, every = points[1::2], 2 * every
     last = _point(state)
-    return OverTime(state=state, points=(*points, *([last] if last else [])))
+    return state, [*points, *([last] if last else [])]
 
 
 def _texts(
@@ -126,10 +112,15 @@ def _texts(
 
 
 def _point(state: RunState) -> Point | None:
+    """What is known of the run at this time; None before its speed."""
     if state.speed is None:
         return None
+    point = {"hours": state.elapsed_s / HOUR_S, "speed": state.speed}
     ahead = state.outlook
-    return Point(elapsed_s=state.elapsed_s, speed=state.speed, end_s=ahead.end_s, usd=ahead.usd)
+    for name, spread, unit in (("end", ahead.end_s, HOUR_S), ("usd", ahead.usd, 1.0)):
+        if spread is not None:
+            point |= {f"{name}_{q}": getattr(spread, q) / unit for q in ("p10", "p50", "p90")}
+    return point
 
 
 def with_speed(scenario: Scenario, state: RunState) -> Scenario | None:

@@ -7,12 +7,8 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from core.watch.belief import Belief, Seen, prior, updated
-from core.watch.gaps import Gaps
-from core.watch.level import Below, Level
-from core.watch.losses import Losses
-from core.watch.outlook import Outlook, outlook
-from core.watch.ranks import Ranks
+from core.watch.detectors import Below, Gaps, Level, Losses, Ranks
+from core.watch.outlook import Belief, Outlook, SpeedSums, outlook, prior, updated
 from core.watch.records import Alert, Event, LossKind, Planned, StepRecord
 
 WARM_UP_STEPS = 10.0  # of each start; as for the steady state of a finished log
@@ -41,7 +37,7 @@ class Tracker:
     alerts: list[Alert] = field(default_factory=list)
     num_losses: int = 0
     trained_s: float = 0.0  # at the printed speed, on tokens that were new
-    _seen: Seen = field(default_factory=Seen)
+    _seen: SpeedSums = field(default_factory=SpeedSums)
     _level: Level = field(default_factory=Level)
     _below: Below = field(init=False)
     _losses: Losses = field(default_factory=Losses)
@@ -246,7 +242,7 @@ class Tracker:
         change = self._level.add(step.at_s, rate)
         self.speed = self._level.now
         if change is not None:
-            self._seen = Seen()
+            self._seen = SpeedSums()
             for _, value in self._level.newest:
                 self._seen.add(value)
             if change.size > 0:

@@ -29,7 +29,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean, median
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from core.units import GIB
 from core.watch.records import StepRecord
@@ -43,6 +43,24 @@ DEGREES = ("pp", "dp_replicate", "dp_shard", "cp", "tp")
 def _gib(match: re.Match[str] | None) -> float | None:
     """Bytes of a printed number of GiB."""
     return None if match is None else float(match[1]) * GIB
+
+
+class FigureLog(Log):
+    """A log with one figure in a line of its own, and no more."""
+
+    mark: ClassVar[str]  # what the line has, for speed
+    pattern: ClassVar[re.Pattern[str]]
+    name: ClassVar[Literal["step_s", "samples_per_s"]]
+
+    def line(self, rank: str, line: str) -> StepRecord | None:
+        """Read one line."""
+        match = self.pattern.search(line) if self.mark in line else None
+        figure = None if match is None else positive(match[1])
+        if figure is None:
+            return None
+        if self.name == "step_s":
+            return StepRecord(rank=rank, step_s=figure)
+        return StepRecord(rank=rank, samples_per_s=figure)
 
 
 class TorchTitanLog(Log):
@@ -268,17 +286,12 @@ class LevanterLog(Log):
         return StepRecord(number=number, rank=rank, step_s=seconds)
 
 
-class PaxLog(Log):
+class PaxLog(FigureLog):
     """`[PAX STATUS]: train_step() took 0.634 seconds.`."""
 
-    format, unit = "step-times", "seconds of a step (train_step)"
-    _took = re.compile(r"\[PAX STATUS\]: train_step\(\) took (\d{1,9}(?:\.\d{1,12})?) seconds")
-
-    def line(self, rank: str, line: str) -> StepRecord | None:
-        """Read one line."""
-        match = self._took.search(line) if "train_step() took" in line else None
-        seconds = None if match is None else positive(match[1])
-        return None if seconds is None else StepRecord(rank=rank, step_s=seconds)
+    format, unit, name = "step-times", "seconds of a step (train_step)", "step_s"
+    mark = "train_step() took"
+    pattern = re.compile(r"\[PAX STATUS\]: train_step\(\) took (\d{1,9}(?:\.\d{1,12})?) seconds")
 
 
 class LitGptLog(Log):
@@ -314,21 +327,16 @@ class LitGptLog(Log):
         return StepRecord(number=step, rank=rank, step_s=self._each * fmean(times))
 
 
-class ColossalAiLog(Log):
+class ColossalAiLog(FigureLog):
     """`Throughput: 9.86 samples/sec, TFLOPS per GPU by Megatron: ...`; the last is of all steps."""
 
-    format, is_mean = "step-times", True
+    format, is_mean, name = "step-times", True, "samples_per_s"
     unit = "samples/s of the job over the measured steps (Throughput)"
-    _throughput = re.compile(
+    mark = "samples/sec"
+    pattern = re.compile(
         r"Throughput: (\d{1,9}(?:\.\d{1,12})?) samples/sec\s?, "
         r".{0,80}TFLOPS per GPU by Megatron:"
     )
-
-    def line(self, rank: str, line: str) -> StepRecord | None:
-        """Read one line."""
-        match = self._throughput.search(line) if "samples/sec" in line else None
-        rate = None if match is None else positive(match[1])
-        return None if rate is None else StepRecord(rank=rank, samples_per_s=rate)
 
     def end(self) -> None:
         """Keep the last summary."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -12,15 +13,12 @@ from core.errors import shown
 from core.watch.records import StepRecord
 from runners.imports.log_records import dictionaries, is_trainer_state
 from runners.imports.steps import RunFacts
-from runners.imports.text import ImportFileError, Text
-from runners.watch import history
-from runners.watch.event_file import EventFile
+from runners.imports.text import ImportFileError, Text, read_text
 from runners.watch.follow import Tail
-from runners.watch.history import History
 from runners.watch.lines import HEAD, LOOK_EVERY, LogLines
-from runners.watch.mlflow_store import Metric, name_of
 from runners.watch.signs import LineSign
 from runners.watch.sources import is_tracked, rank_of, sources_of
+from runners.watch.trackers import EventFile, Metric, name_of
 
 
 @dataclass(slots=True)
@@ -34,13 +32,33 @@ class Whole:
         kept, self.kept = self.kept, ()
         yield from kept
 
-    def close(self) -> None:
-        """Nothing is open."""
+
+@dataclass(slots=True, kw_only=True)
+class History:
+    """A trainer_state.json, which the Hugging Face Trainer writes anew at each save."""
+
+    path: Path
+    _seen: int = 0
+    _changed: float = 0.0
+
+    def lines(self, *, is_last: bool = False) -> Iterator[str]:
+        """One dictionary a line, of those that were added since the last call."""
+        with suppress(OSError, ImportFileError):  # is being written
+            changed = self.path.stat().st_mtime
+            if changed == self._changed:
+                return
+            lines = read_text(self.path).lines
+            if not is_trainer_state(lines) or lines[-1].strip() != "}":
+                return
+            found = list(dictionaries(lines))
+            first = self._seen if len(found) >= self._seen else 0
+            self._changed, self._seen = changed, len(found)
+            yield from found[first:]
 
 
 @dataclass(slots=True)
 class _File:
-    tail: Tail | History | Whole | EventFile | Metric
+    tail: Tail | History | Whole | EventFile
     log: LogLines
 
 
@@ -71,7 +89,8 @@ class JobLogs:
 
     def __exit__(self, *_raised: object) -> None:
         for file in self._files.values():
-            file.tail.close()
+            if isinstance(file.tail, Tail):
+                file.tail.close()
 
     def look(self) -> None:
         """Look for files that were not there before."""
@@ -130,9 +149,9 @@ class JobLogs:
         yield from file.log.settled()
 
 
-def tail_of(path: Path) -> Tail | History | EventFile | Metric:
+def tail_of(path: Path) -> Tail | History | EventFile:
     """What follows a file, by its name."""
-    if path.name == history.NAME:
+    if path.name == "trainer_state.json":
         return History(path=path)
     if not is_tracked(path):
         return Tail(path=path)

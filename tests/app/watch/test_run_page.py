@@ -89,12 +89,12 @@ def held():
 
 
 def test_an_upload_is_bounded_and_its_points_are_few(held):
-    found = over_time(held, [("a.log", megatron(2.0, Faults()))])
-    assert MOST_POINTS / 2 <= len(found.points) <= MOST_POINTS + 1
-    widths = [p.end_s.p90 - p.end_s.p10 for p in found.points]
+    _, points = over_time(held, [("a.log", megatron(2.0, Faults()))])
+    assert MOST_POINTS / 2 <= len(points) <= MOST_POINTS + 1
+    widths = [p["end_p90"] - p["end_p10"] for p in points]
     assert widths[-1] < widths[0] / 2
     dmon = b"# gpu pwr sm pclk\n" + b"0 300 55 1980\n" * 9
-    beside = over_time(held, [("a.log", megatron(0.2, Faults())), ("dmon.txt", dmon)]).state
+    beside, _ = over_time(held, [("a.log", megatron(0.2, Faults())), ("dmon.txt", dmon)])
     assert [s.name for s in beside.signs if s.is_seen] == ["idle_gpus"]
     assert beside.num_steps > 100
     bomb = gzip.compress(b"x" * (MAX_BYTES + 1))

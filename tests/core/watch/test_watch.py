@@ -8,10 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from core.watch.belief import DRIFT, Belief, Seen, prior, updated
-from core.watch.losses import Losses
-from core.watch.outlook import outlook
-from core.watch.ranks import Ranks
+from core.watch.detectors import Losses, Ranks
+from core.watch.outlook import DRIFT, Belief, SpeedSums, outlook, prior, updated
 from core.watch.records import Planned, StepRecord
 from core.watch.tracker import Tracker
 from tests.made_up.watched import BEGIN_S, DAY, SPEED, STEP_S, TOKENS, Faults, moments
@@ -48,7 +46,7 @@ def finished(faults: Faults = NONE, *, plan: Planned = PLAN, seed: int = 1) -> T
 
 def test_evidence_narrows_the_forecast_and_then_outweighs_it():
     before = prior(p10=80.0, p50=100.0, p90=125.0)
-    draw, seen, widths, middle = random.Random(1), Seen(), [before.sigma], []
+    draw, seen, widths, middle = random.Random(1), SpeedSums(), [before.sigma], []
     for n in range(1, 3001):
         seen.add(math.log(90.0) + draw.gauss(0, 0.2))
         if n in (4, 100, 3000):
@@ -58,12 +56,12 @@ def test_evidence_narrows_the_forecast_and_then_outweighs_it():
     assert widths == sorted(widths, reverse=True)
     assert widths[-1] == pytest.approx(DRIFT, rel=0.05)
     assert middle[-1] == pytest.approx(90.0, rel=0.01)
-    assert updated(before, Seen()) == before
+    assert updated(before, SpeedSums()) == before
 
 
 def test_a_forecast_that_the_run_contradicts_hardly_counts():
     """A thousandth of the forecast: an end from both would be 7% wrong."""
-    before, seen = prior(p10=80.0, p50=100.0, p90=125.0), Seen()
+    before, seen = prior(p10=80.0, p50=100.0, p90=125.0), SpeedSums()
     for n in range(50):
         seen.add(math.log(0.1) + 0.001 * (n % 2))
     assert updated(before, seen).median == pytest.approx(0.1, rel=0.005)
@@ -71,7 +69,7 @@ def test_a_forecast_that_the_run_contradicts_hardly_counts():
 
 @pytest.mark.parametrize("r", [0.0, 0.5, 0.8])
 def test_correlated_steps_weigh_less(r):
-    draw, seen, x = random.Random(2), Seen(), 0.0
+    draw, seen, x = random.Random(2), SpeedSums(), 0.0
     for _ in range(20_000):
         x = r * x + draw.gauss(0, 1)
         seen.add(11.0 + x)

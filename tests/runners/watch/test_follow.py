@@ -17,11 +17,11 @@ from core.watch.records import StepRecord
 from runners.imports.steps import RunFacts
 from runners.imports.text import MAX_LINE
 from runners.watch.clock import Clock, time_of
-from runners.watch.event_file import EventFile
 from runners.watch.follow import Tail
 from runners.watch.job import JobLogs
 from runners.watch.signs import sign_of
 from runners.watch.sources import MOST_FILES, sources_of
+from runners.watch.trackers import EventFile
 from tests.made_up.watched import Faults, megatron, moments
 from tests.support.logs import LOGS
 

@@ -52,7 +52,7 @@ def import_file(
 
     typed = {"seq_len": seq_len, "global_batch_size": global_batch_size, "num_gpus": num_gpus}
     run = facts_of({name: value for name, value in typed.items() if value is not None})
-    if num_gpus and run.num_gpus is None:
+    if num_gpus and "num_gpus" not in run:
         raise ScenarioError(f"--num-gpus {shown(num_gpus)} is several: a log is of one job.")
     read = imported(
         Path(file), format_=format_ or "auto", gpu=gpu, op=op, ranks=count("--ranks", ranks),

@@ -19,7 +19,7 @@ from runners.imports.mamf import Mamf
 from runners.imports.nccl_tests import Table
 from runners.imports.profiler import Profile
 from runners.imports.result import ImportResult
-from runners.imports.steps import RunFacts, Steady
+from runners.imports.steps import Facts, Steady
 from runners.imports.text import ImportFileError, Text, read_bytes, text_of
 
 FORMATS = ("nccl-tests", "mamf-finder", "log", "profile")
@@ -45,7 +45,7 @@ class ImportedFile:
 
 def imported(
     path: Path, *, format_: str = "auto", gpu: str | None = None, op: str | None = None,
-    ranks: int | None = None, nodes: int | None = None, run: RunFacts | None = None,
+    ranks: int | None = None, nodes: int | None = None, run: Facts | None = None,
     per_gpu: bool | None = None, date: str | None = None,
 ) -> ImportedFile:  # fmt: skip
     """Read a file; what is None is left to the file. Raises ImportFileError or ScenarioError if it
@@ -63,7 +63,7 @@ def imported(
     text = text_of(content, path.name)
     kind = format_ if format_ != "auto" else _format_of(text.lines)
     if kind == "log":
-        steady = training_log.steady_state(text.lines, run or RunFacts(), per_gpu=per_gpu)
+        steady = training_log.steady_state(text.lines, run or {}, per_gpu=per_gpu)
         return _imported(text, kind, given, steady.device, steady=steady)
     if kind == "mamf-finder":
         benchmark = mamf.parse(text.lines)

@@ -11,11 +11,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from app.command.given import Given
 from app.forecast.training import tokens_of
-from app.imports.compare import scenario_of_run
+from app.imports.compare import facts_in, other_degrees, scenario_of_run
 from app.imports.forecast import TOO_LARGE, Run, check_is_one, forecast_of, run_of, too_large
 from app.scenario.model import model_of
 from core.errors import ScenarioError, shown
@@ -26,7 +25,7 @@ from core.search.plan import Plan
 from core.units import DAY_S
 from core.watch.records import Planned
 from hardware import facts, names
-from runners.imports.steps import LIMITS, MEANING, RunFacts
+from runners.imports.steps import MEANING, Facts
 from runners.imports.text import read_text
 from runners.watch.lines import LogLines
 
@@ -45,14 +44,9 @@ class WatchedPlan:
     notes: tuple[str, ...]
 
     @property
-    def facts(self) -> RunFacts:
+    def facts(self) -> Facts:
         """The facts of the run, as planned."""
-        asked = self.scenario
-        return RunFacts(
-            seq_len=asked.seq_len,
-            global_batch_size=asked.global_batch_size,
-            num_gpus=self.run.num_gpus,
-        )
+        return facts_in(self.scenario, self.run.num_gpus)
 
     @property
     def network_gb_per_s(self) -> float | None:
@@ -118,22 +112,15 @@ def mismatches(
     plan: WatchedPlan, logs: Sequence[LogLines], tokens_per_s: float | None
 ) -> list[str]:
     """What says that the log is of another run than the plan, each in a sentence."""
-    planned: dict[str, Any] = {name: getattr(plan.facts, name) for name in LIMITS}
     found: dict[str, str] = {}
     for log in logs:
-        for name, here in planned.items():
+        for name, here in plan.facts.items():
             if (there := log.facts.get(name)) not in (None, here):
                 found[name] = (
                     f"The log says {MEANING[name]} is {there:,}, and the plan {here:,}: it is the "
                     "log of another run."
                 )
-        for name in ("tp", "pp", "cp", "ep"):
-            degree = getattr(plan.run.layout, name)
-            if log.facts.get(name, degree) != degree:
-                found[name] = (
-                    f"The log is of {name}={log.facts[name]}, and the plan of {name}={degree}: "
-                    "give --layout with what was run."
-                )
+        found |= other_degrees(log.facts, plan.run, "plan")
         kind = names.canonical_from_feed(log.device) if log.device else None
         if kind in facts.accelerators() and kind != plan.run.accelerator:
             found["device"] = (

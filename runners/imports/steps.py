@@ -30,6 +30,7 @@ MEANING = {
     "seq_len": "the tokens of a sequence", "global_batch_size": "the sequences of a step",
     "num_gpus": "the number of GPUs",
 }  # fmt: skip
+Facts = Mapping[str, int]  # of a run that the user gives, by their names in LIMITS
 
 
 class Log:
@@ -66,15 +67,6 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunFacts:
-    """Facts on the run that the user gives; None: taken from the log."""
-
-    seq_len: int | None = None
-    global_batch_size: int | None = None
-    num_gpus: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Steady:
     """The steady state of a log."""
 
@@ -108,7 +100,7 @@ class Steady:
         return None if count is None else self.tokens_per_s_per_gpu * count
 
 
-def steady(log: Log, user: RunFacts) -> Steady:
+def steady(log: Log, user: Facts) -> Steady:
     """The steady state: the median of the steps after each start. ImportFileError names what is
     missing."""
     known = _known(log, user)
@@ -122,7 +114,7 @@ def steady(log: Log, user: RunFacts) -> Steady:
     kept = merged if log.is_mean else _warmed(merged)
     values = np.array([kept[key] for key in sorted(kept)])
     batches = [s.batch for s in log.steps[-len(values) :] if s.batch is not None]
-    if batches and user.global_batch_size is None:
+    if batches and "global_batch_size" not in user:
         known["global_batch_size"] = round(median(batches))
     memory = max((s.memory_bytes or 0.0 for s in log.steps), default=0.0)
     low, middle, high = (float(x) for x in np.quantile(values, (0.1, 0.5, 0.9)))
@@ -144,26 +136,22 @@ def steady(log: Log, user: RunFacts) -> Steady:
     )
 
 
-def can_be_used(log: Log, user: RunFacts) -> bool:
+def can_be_used(log: Log, user: Facts) -> bool:
     """Whether the log and the facts of the user give a rate."""
     known = _known(log, user, strict=False)
     return any(rate_per_gpu(step, known) is not None for step in log.steps)
 
 
-def _known(log: Log, user: RunFacts, *, strict: bool = True) -> dict[str, int]:
+def _known(log: Log, user: Facts, *, strict: bool = True) -> dict[str, int]:
     """The facts from the log and the user, which must agree."""
-    known = dict(log.facts)
-    for name in LIMITS:
-        given, read = getattr(user, name), log.facts.get(name)
-        if given is None:
-            continue
-        if strict and read is not None and read != given:
+    for name, given in user.items():
+        read = log.facts.get(name, given)
+        if strict and read != given:
             raise ImportFileError(
                 f"The log says {MEANING[name]} is {read:,}, where {OPTIONS[name]} gives {given:,}: "
                 "it is the log of another run."
             )
-        known[name] = given
-    return known
+    return {**log.facts, **user}
 
 
 def _by_start(steps: Sequence[StepRecord]) -> list[tuple[tuple[int, int], StepRecord]]:

@@ -19,7 +19,7 @@ from runners.imports.log_lines import (
 )
 from runners.imports.log_records import CsvLog, DlloggerLog, LlamaFactoryLog, SwiftLog, TrainerLog
 from runners.imports.loss import last_loss
-from runners.imports.steps import Log, RunFacts, Steady, can_be_used, steady
+from runners.imports.steps import Facts, Log, Steady, can_be_used, steady
 from runners.imports.text import ImportFileError
 
 # Order of preference if a log has several formats: a stack also prints lines of its components, and
@@ -50,7 +50,7 @@ def is_training_log(lines: Sequence[str]) -> bool:
     return any(logs_of(lines))
 
 
-def steady_state(lines: Sequence[str], user: RunFacts, *, per_gpu: bool | None = None) -> Steady:
+def steady_state(lines: Sequence[str], user: Facts, *, per_gpu: bool | None = None) -> Steady:
     """The steady state of a log, from the first format that gives one. ImportFileError names the
     options that are needed, or the formats that were tried."""
     others: list[Log] = []
@@ -68,7 +68,7 @@ def steady_state(lines: Sequence[str], user: RunFacts, *, per_gpu: bool | None =
     return steady(others[0], user)  # raises the error that names what is missing
 
 
-def _checked(chosen: Steady, others: Sequence[Log], user: RunFacts) -> Steady:
+def _checked(chosen: Steady, others: Sequence[Log], user: Facts) -> Steady:
     """The steady state, with a note for every other format in the log that contradicts it."""
     notes = []
     for log in others:

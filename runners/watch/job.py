@@ -12,7 +12,7 @@ from typing import Self
 from core.errors import shown
 from core.watch.records import StepRecord
 from runners.imports.log_records import dictionaries, is_trainer_state
-from runners.imports.steps import RunFacts
+from runners.imports.steps import Facts
 from runners.imports.text import ImportFileError, Text, read_text
 from runners.watch.follow import Tail
 from runners.watch.lines import HEAD, LOOK_EVERY, LogLines
@@ -67,20 +67,18 @@ class JobLogs:
     """The files of a source, followed. `found` gives what came since it was last asked."""
 
     source: Path
-    user: RunFacts
+    user: Facts
     notes: tuple[str, ...] = ()
     _files: dict[Path, _File] = field(default_factory=dict)
 
     @classmethod
-    def of_texts(cls, texts: Sequence[Text], user: RunFacts) -> Self:
+    def of_texts(cls, texts: Sequence[Text], user: Facts) -> Self:
         """The files of one job that are all there, such as those of an upload."""
         made = cls(Path(), user)
         for n, text in enumerate(texts):
             is_state = is_trainer_state(text.lines)
             lines = tuple(dictionaries(text.lines)) if is_state else text.lines
-            rank = rank_of(Path(text.name)) if len(texts) > 1 else ""
-            head = max(HEAD // len(texts), LOOK_EVERY)
-            made._files[Path(str(n))] = _File(Whole(lines), LogLines(user, rank, head))
+            made._add(Path(str(n)), Whole(lines), Path(text.name), len(texts))
         return made
 
     def __enter__(self) -> Self:
@@ -96,13 +94,18 @@ class JobLogs:
         """Look for files that were not there before."""
         found = sources_of(self.source)
         self.notes = found.notes
-        several = len(found.files) > 1
         for path in found.files:
             if path not in self._files:
-                tail = tail_of(path)
-                rank = rank_of(path) if several else ""
-                head = max(HEAD // len(found.files), LOOK_EVERY)
-                self._files[path] = _File(tail, LogLines(self.user, rank, head))
+                self._add(path, tail_of(path), path, len(found.files))
+
+    def _add(
+        self, key: Path, tail: Tail | History | Whole | EventFile, path: Path, count: int
+    ) -> None:
+        """Follow one of `count` files."""
+        log = LogLines(
+            self.user, rank_of(path) if count > 1 else "", max(HEAD // count, LOOK_EVERY)
+        )
+        self._files[key] = _File(tail, log)
 
     def found(
         self, *, arrived: float | None = None, is_last: bool = False

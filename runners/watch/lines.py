@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from core.watch.records import StepRecord
 from runners.imports.log_lines import PlainLog
 from runners.imports.loss import loss_in
-from runners.imports.steps import LIMITS, Log, RunFacts, can_be_used, rate_per_gpu
+from runners.imports.steps import LIMITS, Facts, Log, can_be_used, rate_per_gpu
 from runners.imports.text import whose
 from runners.imports.training_log import FORMATS
 from runners.watch.clock import Clock, time_of
@@ -27,7 +27,7 @@ RANKS = 4_096  # whose last lines are kept
 class LogLines:
     """One file: its format once it is known, its facts, its clock."""
 
-    user: RunFacts
+    user: Facts
     rank: str = ""  # of the file; a rank in a line counts more
     head: int = HEAD
     reader: Log | None = None  # of the format, once it is known
@@ -164,8 +164,7 @@ class LogLines:
     @property
     def known(self) -> dict[str, int]:
         """The facts of the log, under those that the user gives."""
-        given = ((name, getattr(self.user, name)) for name in LIMITS)
-        return {**self.facts, **{name: n for name, n in given if n is not None}}
+        return {**self.facts, **self.user}
 
     def _step(self, text: str) -> StepRecord | None:
         """Read a line by its format."""

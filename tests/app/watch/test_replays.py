@@ -6,7 +6,6 @@ import pytest
 
 from app.watch.run import RunState
 from core.watch.records import Planned
-from runners.imports.steps import RunFacts
 from runners.watch.job import JobLogs
 from tests.made_up.watched import (
     BATCH,
@@ -55,7 +54,7 @@ def replayed(tmp_path, name: str, faults: Faults):
     plan = planned(days)
     with path.open("w") as file:
         file.writelines(FORMATS[name](m) for m in moments(faults, days=days))
-    facts = RunFacts(seq_len=SEQ_LEN, global_batch_size=BATCH, num_gpus=GPUS)
+    facts = {"seq_len": SEQ_LEN, "global_batch_size": BATCH, "num_gpus": GPUS}
     with JobLogs(path, facts) as logs:
         state, alerts, expected = RunState(planned=plan, plan=None, logs=logs), [], None
         for _, more in state.take(logs.found(is_last=True)):

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from core.watch.records import StepRecord
-from runners.imports.steps import RunFacts
 from runners.imports.text import MAX_LINE
 from runners.watch.clock import Clock, time_of
 from runners.watch.follow import Tail
@@ -26,7 +25,7 @@ from tests.made_up.watched import Faults, megatron, moments
 from tests.support.logs import LOGS
 
 TRACKERS = Path(__file__).parents[2] / "golden/trackers"
-TITAN = RunFacts(seq_len=4096, global_batch_size=64, num_gpus=8)
+TITAN = {"seq_len": 4096, "global_batch_size": 64, "num_gpus": 8}
 
 
 def titan(n: int, *, at: str = "2026-02-11 09:00:00", tps: float = 1000.0) -> str:

@@ -12,7 +12,7 @@ from app.document.as_json import number
 from app.document.blocks import Block, Bullets, Paragraph, Section
 from app.watch.diagnosis import Diagnosed, cause_sentences, diagnosed
 from app.watch.moves import Move, move_sentences
-from app.watch.run import RunState, failure_fields
+from app.watch.run import WatchedRun, failure_fields
 from core.cost.uncertain import Uncertain
 from core.watch.records import Alert, Event
 
@@ -32,7 +32,7 @@ LOST = {
 PASSED = ("stall", "loss_not_finite", "loss_spike", "loss_flat")  # what they cost is known
 
 
-def blocks(state: RunState, moves: tuple[Move, ...] | None = None) -> tuple[Block | Section, ...]:
+def blocks(state: WatchedRun, moves: tuple[Move, ...] | None = None) -> tuple[Block | Section, ...]:
     """Everything that fits one screen, most important first."""
     content: list[Block | Section] = [Paragraph(text, strong=True) for text in state.mismatches]
     content += [Paragraph(text) for text in state_sentences(state)]
@@ -76,7 +76,7 @@ def spread(found: Uncertain, per_hour: float | None = None) -> str:
     return f"{fmt.usd(found.p50)} ({fmt.usd(found.p10)} to {fmt.usd(found.p90)})"
 
 
-def state_sentences(state: RunState) -> list[str]:
+def state_sentences(state: WatchedRun) -> list[str]:
     """How the run is and how it goes on, most important first."""
     if state.speed is None and not state.tokens:
         return ["No step was logged yet."]
@@ -111,7 +111,7 @@ def state_sentences(state: RunState) -> list[str]:
     return sentences
 
 
-def alert_sentence(alert: Alert, state: RunState) -> str:
+def alert_sentence(alert: Alert, state: WatchedRun) -> str:
     """One alert: what, since when, what it costs by the end."""
     text = f"{NAMES[alert.kind]} since {clock(alert.since_s)}{_size(alert)}."
     if alert.lost_s >= 1:
@@ -152,7 +152,7 @@ def event_sentence(event: Event) -> str:
     return f"{clock(event.at_s)}: {event.kind}, {span(event.lost_s)} lost"
 
 
-def state_json(state: RunState, moves: tuple[Move, ...] | None = None) -> dict[str, Any]:
+def state_json(state: WatchedRun, moves: tuple[Move, ...] | None = None) -> dict[str, Any]:
     """Everything that is known of a run at a time."""
     planned, ahead = state.planned, state.outlook
     return {
@@ -201,7 +201,7 @@ def _move(move: Move) -> dict[str, Any]:
     }
 
 
-def alert_json(alert: Alert, state: RunState) -> dict[str, Any]:
+def alert_json(alert: Alert, state: WatchedRun) -> dict[str, Any]:
     """One alert."""
     rate = state.planned.usd_per_hour
     values = asdict(alert)

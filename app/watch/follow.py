@@ -20,7 +20,7 @@ from app.document.live import Screen
 from app.watch.document import alert_json, alert_sentence, blocks, state_json
 from app.watch.moves import Move, moves_of
 from app.watch.plan import plan_of_options
-from app.watch.run import RunState
+from app.watch.run import WatchedRun
 from core.errors import ScenarioError, shown
 from core.watch.records import Alert, StepRecord
 from hardware.outside.text import escaped_json
@@ -81,7 +81,7 @@ def followed(
         if (options.once or options.replay is not None) and not path.exists():
             raise ScenarioError(f"{shown(source)} is not there.")
         screen = None if options.as_json else stack.enter_context(Screen())
-        state = RunState(planned=plan.planned, plan=plan, logs=logs, signs=signs)
+        state = WatchedRun(planned=plan.planned, plan=plan, logs=logs, signs=signs)
         run = _Following(state, options, screen)
         if options.once:
             run.take(logs.found(is_last=True))
@@ -98,7 +98,7 @@ def followed(
 class _Following:
     """One followed run, and where its states go."""
 
-    def __init__(self, state: RunState, options: Options, screen: Screen | None) -> None:
+    def __init__(self, state: WatchedRun, options: Options, screen: Screen | None) -> None:
         self.state, self.options, self.screen = state, options, screen
         self._moves: tuple[Move, ...] | None = None
         self._asked = 0.0
@@ -184,7 +184,7 @@ def command_words(command: str | None) -> tuple[str, ...]:
     return words
 
 
-def react(words: tuple[str, ...], alert: Alert, state: RunState) -> str:
+def react(words: tuple[str, ...], alert: Alert, state: WatchedRun) -> str:
     """Run the command for an alert; '' or a sentence on why it failed."""
     about = {"RUNCAST_ALERT": alert.kind, "RUNCAST_ALERT_SENTENCE": alert_sentence(alert, state)}
     try:
@@ -203,7 +203,7 @@ def react(words: tuple[str, ...], alert: Alert, state: RunState) -> str:
     return ""
 
 
-def textfile(state: RunState) -> str:
+def textfile(state: WatchedRun) -> str:
     """The metrics, each with its help."""
     ahead, planned = state.outlook, state.planned
     figures = (

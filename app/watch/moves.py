@@ -23,7 +23,7 @@ from app.forecast.failure_times import (
 )
 from app.forecast.resolve import current_prices, resolve_strict
 from app.scenario.link import changed
-from app.watch.run import RunState
+from app.watch.run import WatchedRun
 from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.plan import Plan
@@ -59,7 +59,7 @@ class Move:
         return self.here_usd - self.usd
 
 
-def moves_of(state: RunState) -> tuple[Move, ...]:
+def moves_of(state: WatchedRun) -> tuple[Move, ...]:
     """The best offers of today for what is left, cheapest first; () if there is nothing to move or
     the run has no price."""
     held, per_hour = state.plan, state.planned.usd_per_hour
@@ -152,7 +152,7 @@ def break_even_tokens(*, here: float, there: float, once: float) -> float | None
     return once / saved if saved > 0 else None
 
 
-def move_sentences(state: RunState, moves: tuple[Move, ...]) -> list[str]:
+def move_sentences(state: WatchedRun, moves: tuple[Move, ...]) -> list[str]:
     """Stay or move, in sentences: the verdict first."""
     if not moves:
         return ["Stay: no other offer can be priced for what is left."]

@@ -21,7 +21,7 @@ from app.watch.run import (
     MAX_BYTES,
     MOST_FILES,
     Point,
-    RunState,
+    WatchedRun,
     failure_fields,
     failure_sentence,
     over_time,
@@ -37,7 +37,7 @@ from pricing.offers import snapshot
 
 UPLOADS, READ = "run_logs", "run_read"  # READ: digest and run of what this session uploaded
 NEWEST = 20
-Watched = tuple[RunState, list[Point]]
+Watched = tuple[WatchedRun, list[Point]]
 
 
 def draw(scenario: Scenario, answer: Answer) -> None:
@@ -99,7 +99,7 @@ def _read(scenario: Scenario, plan: Plan, files: list[tuple[str, bytes]]) -> Wat
     return kept[key]
 
 
-def _draw_state(state: RunState) -> None:
+def _draw_state(state: WatchedRun) -> None:
     for text in state.mismatches:
         st.error(as_text(text))
     for n, text in enumerate(state_sentences(state)):
@@ -108,7 +108,7 @@ def _draw_state(state: RunState) -> None:
         st.caption(as_text(text))
 
 
-def _draw_charts(state: RunState, rows: pd.DataFrame) -> None:
+def _draw_charts(state: WatchedRun, rows: pd.DataFrame) -> None:
     theme = figure.theme()
     planned = state.planned
     drawn = {"speed": charts.speed(
@@ -146,7 +146,7 @@ CHARTS = {
 }  # fmt: skip
 
 
-def _draw_alerts(state: RunState) -> None:
+def _draw_alerts(state: WatchedRun) -> None:
     st.subheader("Alerts", anchor=False)
     if not state.alerts:
         st.markdown("None so far.")
@@ -160,14 +160,14 @@ def _draw_alerts(state: RunState) -> None:
         draw_list(event_sentence(e) for e in events[-NEWEST:])
 
 
-def _draw_moves(state: RunState) -> None:
+def _draw_moves(state: WatchedRun) -> None:
     part = st.expander("Stay or move", key="run_moves", on_change="rerun")
     if part.open:
         with part:
             draw_list(move_sentences(state, moves_of(state)))
 
 
-def _draw_learned(scenario: Scenario, state: RunState) -> None:
+def _draw_learned(scenario: Scenario, state: WatchedRun) -> None:
     """What the next plan may take over: the link has it then."""
     st.subheader("For the next plan", anchor=False)
     try:

@@ -29,7 +29,7 @@ MAX_BYTES = 16_000_000  # of all files of one upload, unpacked
 
 
 @dataclass(slots=True, kw_only=True)
-class RunState(Tracker):
+class WatchedRun(Tracker):
     """A run at a time. Seconds are those of its log's clock."""
 
     plan: WatchedPlan
@@ -67,11 +67,11 @@ Point = dict[str, float]  # hours since the start, speed, quantiles of the end (
 
 def over_time(
     plan: WatchedPlan, files: Sequence[tuple[str, bytes]]
-) -> tuple[RunState, list[Point]]:
+) -> tuple[WatchedRun, list[Point]]:
     """Read the files of one job, each a name and a content, and hold them against the plan."""
     texts, signs = _texts(files, plan.network_gb_per_s)
     logs = JobLogs.of_texts(texts, plan.facts)
-    state = RunState(planned=plan.planned, plan=plan, logs=logs, signs=signs)
+    state = WatchedRun(planned=plan.planned, plan=plan, logs=logs, signs=signs)
     points: list[Point] = []
     every = 1
     for count, _ in enumerate(state.take(logs.found(is_last=True)), 1):
@@ -111,7 +111,7 @@ def _texts(
     return texts, tuple(signs)
 
 
-def _point(state: RunState) -> Point | None:
+def _point(state: WatchedRun) -> Point | None:
     """What is known of the run at this time; None before its speed."""
     if state.speed is None:
         return None
@@ -123,7 +123,7 @@ def _point(state: RunState) -> Point | None:
     return point
 
 
-def with_speed(scenario: Scenario, state: RunState) -> Scenario | None:
+def with_speed(scenario: Scenario, state: WatchedRun) -> Scenario | None:
     """The scenario with the measured speed as its anchor; None: too few steps were logged."""
     if state.speed is None or state.num_steps < LEAST_STEPS:
         return None
@@ -134,7 +134,7 @@ def with_speed(scenario: Scenario, state: RunState) -> Scenario | None:
     )  # fmt: skip
 
 
-def failure_fields(state: RunState) -> dict[str, float]:
+def failure_fields(state: WatchedRun) -> dict[str, float]:
     """Fields of a scenario as this run had them; {} without a restart and a checkpoint. Each stop
     counts as one of its machines: a log does not tell failures of machines from those of software.
     """
@@ -156,7 +156,7 @@ def failure_fields(state: RunState) -> dict[str, float]:
     return {name: float(f"{value:.4g}") for name, value in fields.items()}
 
 
-def failure_sentence(fields: dict[str, float], state: RunState) -> str:
+def failure_sentence(fields: dict[str, float], state: WatchedRun) -> str:
     """What the fields say."""
     parts = []
     if "restart_s" in fields:

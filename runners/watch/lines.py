@@ -62,7 +62,7 @@ class LogLines:
         is_due = self.num_lines < LOOK_EVERY or self.num_lines % LOOK_EVERY == 0
         if self._head and is_due and self._choose():
             for line, _ in list(self._head)[:-1]:
-                self._step(line)
+                self._step(*whose(line))
         yield from self._read(text, arrived)
 
     def settled(self) -> Iterator[StepRecord | LineSign]:
@@ -90,11 +90,11 @@ class LogLines:
 
     def _read(self, text: str, arrived: float | None) -> Iterator[StepRecord | LineSign]:
         self.clock.line(time_of(text))
-        rank, line = whose(text)
-        rank = rank or self.rank
+        prefix, line = whose(text)
+        rank = prefix or self.rank
         if (loss := loss_in(line)) is not None and len(self._loss) < RANKS:
             self._loss[rank] = loss
-        printed = self._step(text)
+        printed = self._step(prefix, line)
         if printed is not None:
             step = self._placed(replace(printed, rank=printed.rank or rank), arrived)
             if step is not None:
@@ -166,14 +166,13 @@ class LogLines:
         """The facts of the log, under those that the user gives."""
         return {**self.facts, **self.user}
 
-    def _step(self, text: str) -> StepRecord | None:
+    def _step(self, rank: str, line: str) -> StepRecord | None:
         """Read a line by its format."""
         if self.reader is None:
             return None
-        rank, line = whose(text)
         if len(self._ranks) < RANKS:
             self._ranks.add(rank)
         step = self.reader.line(rank if rank in self._ranks else "", line)
-        if step is not None:
+        if step is not None and not self.reader.facts.keys() <= self.facts.keys():
             self.facts = {**self.reader.facts, **self.facts}
         return step

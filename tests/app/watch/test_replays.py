@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.watch.run import RunState
+from app.watch.run import WatchedRun
 from core.watch.records import Planned
 from runners.watch.job import JobLogs
 from tests.made_up.watched import (
@@ -56,7 +56,7 @@ def replayed(tmp_path, name: str, faults: Faults):
         file.writelines(FORMATS[name](m) for m in moments(faults, days=days))
     facts = {"seq_len": SEQ_LEN, "global_batch_size": BATCH, "num_gpus": GPUS}
     with JobLogs(path, facts) as logs:
-        state, alerts, expected = RunState(planned=plan, plan=None, logs=logs), [], None
+        state, alerts, expected = WatchedRun(planned=plan, plan=None, logs=logs), [], None
         for _, more in state.take(logs.found(is_last=True)):
             alerts += more
             if expected is None and state.tokens > 0.1 * plan.tokens:

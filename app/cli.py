@@ -43,8 +43,7 @@ from app.document.echo import echo
 from app.document.on_use import lacking
 from app.explain.command import explain
 from app.guides.command import advice
-from app.imports.command import import_file
-from app.imports.compare_command import compare
+from app.imports.command import compare, import_file
 from app.launch.command import export
 from app.operate.backup_command import backup, restore
 from app.operate.command import doctor

@@ -18,7 +18,7 @@ from core.time import message_curve
 from runners.calibration.fit import Constant
 from runners.calibration.fit_links import Link
 from runners.calibration.result import CalibResult
-from runners.imports.constants import with_curve
+from runners.imports.constants import curve_points
 from runners.imports.result import ImportResult
 
 CURVE_POINTS = 60
@@ -120,7 +120,8 @@ def _times(c: Calibration, x: Link) -> list[tuple[float, float]]:
             for r in c.measured.rows("collectives")
             if (r.params["op"], r.params["group"]) == (x.op, x.group) and r.bytes is not None
         ]
-    tables = with_curve(c.imported.collectives) if c.imported else []
+    printed = map(curve_points, c.imported.collectives if c.imported else [])
+    tables = [table for table in printed if table is not None]
     one = tables[next(i for i, link in enumerate(c.fitted.links) if link is x)]
     return [(p.size_bytes, p.time_s) for p in one.points]
 

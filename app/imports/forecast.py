@@ -36,14 +36,12 @@ TOO_LARGE = (
 class Run:
     """One layout of the run, with its forecast in tokens/s per GPU."""
 
-    plan_id: str  # '' if no plan is offered for it
     accelerator: str
     num_gpus: int
     gpus_per_node: int
     layout: Layout
     forecast: Uncertain
-    fits: bool
-    plan: Plan | None = None  # None: no plan is offered for it
+    plan: Plan | None = None  # None: it is forecast not to fit the memory
 
 
 def check_is_one(scenario: Scenario, named: Mapping[str, object]) -> None:
@@ -78,13 +76,11 @@ def forecast_of(scenario: Scenario, named: Mapping[str, object]) -> Run | None:
 def run_of(plan: Plan) -> Run:
     """The run of a plan."""
     return Run(
-        plan_id=plan.id,
         accelerator=plan.offer.accelerator,
         num_gpus=plan.num_gpus,
         gpus_per_node=plan.offer.gpu_count,
         layout=plan.layout,
         forecast=plan.tokens_per_s.times(1 / plan.num_gpus),
-        fits=True,
         plan=plan,
     )
 
@@ -102,13 +98,11 @@ def too_large(scenario: Scenario, layout: str, measured: float) -> Run:
     network, skew = eff.half_network_sigma * found.at_half_network, eff.throughput_skew
     sigma = uncertainty.quadrature(found.throughput_sigma, network if across else 0.0)
     return Run(
-        plan_id="",
         accelerator=gpu,
         num_gpus=num_gpus,
         gpus_per_node=machine.offer.gpu_count,
         layout=record_of(found.layouts, 0),
         forecast=uncertain_speed(found.predicted, sigma=sigma, skew=skew).row(0),
-        fits=False,
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from app.document.escape import safe_cell
 from app.forecast.machines import CUSTOM
-from app.imports.log import Comparison
+from app.imports.compare import Comparison
 from core.errors import ScenarioError, shown
 from core.scenario.types import AUTO
 from hardware.foreign_csv import read_file, table_of

@@ -48,17 +48,18 @@ def watch(
     Speed, goodput, end, cost and chance on time as they narrow; alerts with their causes. Ends with
     the run: status 0, or 3 after alerts; 4 if no step was logged.
     """
-    from app.watch.follow import Options, followed
+    from pathlib import Path
 
-    raise typer.Exit(
-        followed(
-            given,
-            source,
-            layout=layout,
-            report=report,
-            options=Options.of(
-                once=once, replay=replay, textfile=textfile, on_alert=on_alert, every=every,
-                beside=beside, offers=offers, as_json=as_json,
-            ),
-        )
-    )  # fmt: skip
+    from app.watch.follow import Options, command_words, followed, positive
+
+    options = Options(
+        once=once,
+        replay=positive("--replay", replay),
+        textfile=None if textfile is None else Path(textfile),
+        on_alert=command_words(on_alert),
+        every_s=positive("--every", every) or 60.0,
+        beside=None if beside is None else Path(beside),
+        offers=offers,
+        as_json=as_json,
+    )
+    raise typer.Exit(followed(given, source, layout=layout, report=report, options=options))

@@ -13,11 +13,11 @@ from functools import lru_cache
 from app.document import format as fmt
 from app.imports.forecast import too_large
 from app.scenario.layout import layout_text
-from app.watch.run import State
+from app.watch.run import WatchedRun
 from core.errors import RuncastError
 from core.scenario import Scenario
 from core.units import HOUR_S
-from core.watch.reading import Alert
+from core.watch.records import Alert
 from hardware.diagnosis.causes import Cause, causes_of
 from runners.watch.beside import Sign
 
@@ -40,7 +40,7 @@ class Diagnosed:
         return None if self.sign is None else self.sign.is_seen
 
 
-def diagnosed(alert: Alert, state: State) -> list[Diagnosed]:
+def diagnosed(alert: Alert, state: WatchedRun) -> list[Diagnosed]:
     """The causes of an alert: those that were seen first, those looked for in vain last."""
     found = [
         _priced(Diagnosed(cause=cause, sign=_sign_of(cause, state.signs)), state)
@@ -54,11 +54,11 @@ def _sign_of(cause: Cause, signs: Sequence[Sign]) -> Sign | None:
     return next((s for s in own if s.is_seen), own[0] if own else None)
 
 
-def _priced(one: Diagnosed, state: State) -> Diagnosed:
+def _priced(one: Diagnosed, state: WatchedRun) -> Diagnosed:
     if not one.cause.fields:
         return one
-    run = state.held.run
-    scenario = state.held.scenario.model_copy(
+    run = state.plan.run
+    scenario = state.plan.scenario.model_copy(
         update={"gpu": (run.accelerator,), "num_gpus": (run.num_gpus,)}
     )
     text = layout_text(run.layout)
@@ -86,7 +86,7 @@ def _tokens_per_s(scenario: str, layout: str, fields: str) -> float | None:
         return None
 
 
-def cause_sentences(alert: Alert, state: State, most: int | None = None) -> list[str]:
+def cause_sentences(alert: Alert, state: WatchedRun, most: int | None = None) -> list[str]:
     """The likely causes of an alert in order, each with its sign and its remedy."""
     found = diagnosed(alert, state)[:most]
     sentences = [_sentence(one, state) for one in found]
@@ -97,7 +97,7 @@ def cause_sentences(alert: Alert, state: State, most: int | None = None) -> list
     return sentences
 
 
-def _sentence(one: Diagnosed, state: State) -> str:
+def _sentence(one: Diagnosed, state: WatchedRun) -> str:
     cause = one.cause
     text = f"{cause.cause[0].upper()}{cause.cause[1:]}"
     if one.sign is not None:
@@ -106,7 +106,7 @@ def _sentence(one: Diagnosed, state: State) -> str:
         text += f" (sign: {cause.sign})"
     text += f": {cause.remedy}"
     if one.faster is not None and one.saved_s is not None:
-        rate = state.held.planned.usd_per_hour
+        rate = state.planned.usd_per_hour
         how, less = ("faster", "less") if one.faster > 0 else ("slower", "more")
         text += f"; as forecast {fmt.percent(abs(one.faster))} {how}"
         if rate is not None:

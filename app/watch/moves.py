@@ -23,12 +23,11 @@ from app.forecast.failure_times import (
 )
 from app.forecast.resolve import current_prices, resolve_strict
 from app.scenario.link import changed
-from app.watch.run import State
+from app.watch.run import WatchedRun
 from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.plan import Plan
 from core.units import DAY_S, HOUR_S
-from core.watch.moving import break_even_tokens
 from hardware.reliability import used
 
 MOST, SEARCHED = 3, 30
@@ -60,10 +59,10 @@ class Move:
         return self.here_usd - self.usd
 
 
-def moves_of(state: State) -> tuple[Move, ...]:
+def moves_of(state: WatchedRun) -> tuple[Move, ...]:
     """The best offers of today for what is left, cheapest first; () if there is nothing to move or
     the run has no price."""
-    held, per_hour = state.held, state.held.planned.usd_per_hour
+    held, per_hour = state.plan, state.planned.usd_per_hour
     plan, left = held.run.plan, held.planned.tokens - state.tokens
     if plan is None or per_hour is None or left < held.planned.step_tokens or not state.tokens:
         return ()
@@ -140,7 +139,20 @@ def _times(scenario: Scenario, plan: Plan) -> Times:
     )
 
 
-def move_sentences(state: State, moves: tuple[Move, ...]) -> list[str]:
+def break_even_tokens(*, here: float, there: float, once: float) -> float | None:
+    """Tokens that must be left for a move to pay; None: it never does.
+
+    Each costs `here` or `there`, and the move costs `once`, in dollars or in seconds alike.
+
+    >>> break_even_tokens(here=3.0, there=2.0, once=100.0), break_even_tokens(
+    ...     here=2e-9, there=2e-9, once=0.0)
+    (100.0, None)
+    """
+    saved = here - there
+    return once / saved if saved > 0 else None
+
+
+def move_sentences(state: WatchedRun, moves: tuple[Move, ...]) -> list[str]:
     """Stay or move, in sentences: the verdict first."""
     if not moves:
         return ["Stay: no other offer can be priced for what is left."]
@@ -151,7 +163,7 @@ def move_sentences(state: State, moves: tuple[Move, ...]) -> list[str]:
         if best.saves_usd > 0
         else f"Stay: to move costs {fmt.usd(-best.saves_usd)} more at the least."
     )
-    size = fmt.gib(checkpoint_size_bytes(state.held.scenario))
+    size = fmt.gib(checkpoint_size_bytes(state.plan.scenario))
     return [
         f"{verdict} What is left takes {here}.",
         *(_sentence(move) for move in moves),

@@ -12,12 +12,21 @@ from app.document.escape import as_text
 from app.document.page import draw_list
 from app.scenario.link import changed
 from app.scenario.link_query import link_query
-from app.watch import charts, learned, words
+from app.watch import charts
 from app.watch.diagnosis import cause_sentences
+from app.watch.document import alert_sentence, event_sentence, state_sentences
 from app.watch.moves import move_sentences, moves_of
-from app.watch.over_time import MAX_BYTES, MOST_FILES, OverTime, over_time
-from app.watch.plan import held_of
-from app.watch.run import State
+from app.watch.plan import plan_of_answer
+from app.watch.run import (
+    MAX_BYTES,
+    MOST_FILES,
+    Point,
+    WatchedRun,
+    failure_fields,
+    failure_sentence,
+    over_time,
+    with_speed,
+)
 from app.web import figure, link
 from app.web.selection import chosen
 from core.errors import RuncastError
@@ -28,6 +37,7 @@ from pricing.offers import snapshot
 
 UPLOADS, READ = "run_logs", "run_read"  # READ: digest and run of what this session uploaded
 NEWEST = 20
+Watched = tuple[WatchedRun, list[Point]]
 
 
 def draw(scenario: Scenario, answer: Answer) -> None:
@@ -61,16 +71,16 @@ def draw(scenario: Scenario, answer: Answer) -> None:
         st.session_state.pop(READ, None)
         return
     try:
-        found = _read(scenario, plan, [(f.name, f.getvalue()) for f in given])
+        state, points = _read(scenario, plan, [(f.name, f.getvalue()) for f in given])
     except RuncastError as e:
         st.error(as_text(str(e)))
         return
-    _draw_state(found.state)
-    if found.points:
-        _draw_charts(found)
-    _draw_alerts(found.state)
-    _draw_moves(found.state)
-    _draw_learned(scenario, found.state)
+    _draw_state(state)
+    if points:
+        _draw_charts(state, pd.DataFrame(points))
+    _draw_alerts(state)
+    _draw_moves(state)
+    _draw_learned(scenario, state)
 
 
 def link_text(scenario: Scenario, plan: Plan) -> str:
@@ -78,48 +88,39 @@ def link_text(scenario: Scenario, plan: Plan) -> str:
     return link_query(changed(scenario, plan=plan.id), snapshot(scenario.prices).id)
 
 
-def _read(scenario: Scenario, plan: Plan, files: list[tuple[str, bytes]]) -> OverTime:
+def _read(scenario: Scenario, plan: Plan, files: list[tuple[str, bytes]]) -> Watched:
     """The run of the uploaded files, read once and kept for this session only."""
     digest = hashlib.sha256(link_text(scenario, plan).encode())
     for name, content in files:
         digest.update(b"\0" + name.encode() + b"\0" + content)
-    kept: dict[str, OverTime] = st.session_state.get(READ, {})
+    kept: dict[str, Watched] = st.session_state.get(READ, {})
     if (key := digest.hexdigest()) not in kept:
-        kept = st.session_state[READ] = {key: over_time(held_of(scenario, plan), files)}
+        kept = st.session_state[READ] = {key: over_time(plan_of_answer(scenario, plan), files)}
     return kept[key]
 
 
-def _draw_state(state: State) -> None:
+def _draw_state(state: WatchedRun) -> None:
     for text in state.mismatches:
         st.error(as_text(text))
-    for n, text in enumerate(words.state_sentences(state)):
+    for n, text in enumerate(state_sentences(state)):
         st.markdown(f"**{as_text(text)}**" if n == 0 else as_text(text))
     for text in state.notes:
         st.caption(as_text(text))
 
 
-def _draw_charts(found: OverTime) -> None:
-    rows = pd.DataFrame(
-        {
-            "hours": point.elapsed_s / HOUR_S, "speed": point.speed,
-            **{f"end_{q}": getattr(point.end_s, q) / HOUR_S for q in ("p10", "p50", "p90")},
-            **({f"usd_{q}": getattr(point.usd, q) for q in ("p10", "p50", "p90")}
-               if point.usd else {}),
-        }
-        for point in found.points
-    )  # fmt: skip
-    state, theme = found.state, figure.theme()
-    planned = state.held.planned
+def _draw_charts(state: WatchedRun, rows: pd.DataFrame) -> None:
+    theme = figure.theme()
+    planned = state.planned
     drawn = {"speed": charts.speed(
         rows, low=planned.p10, middle=planned.p50, high=planned.p90, theme=theme
     )}  # fmt: skip
     drawn["end"] = charts.narrowing(
         rows, of="end", title="End, in hours after the start",
-        forecast=state.forecast_end_s / HOUR_S, theme=theme,
+        forecast=state.planned.end_s / HOUR_S, theme=theme,
     )  # fmt: skip
     if "usd_p50" in rows:
         usd = None if planned.usd_per_hour is None else (
-            state.forecast_end_s / HOUR_S * planned.usd_per_hour
+            state.planned.end_s / HOUR_S * planned.usd_per_hour
         )  # fmt: skip
         drawn["usd"] = charts.narrowing(
             rows, of="usd", title="Cost of the whole run (USD)", forecast=usd, theme=theme
@@ -128,10 +129,10 @@ def _draw_charts(found: OverTime) -> None:
     above = st.container()
     left, right = st.columns(2)
     places = {"speed": above, "end": left, "usd": right}
-    for name, (title, alt, caption) in CHARTS.items():
+    for name, (title, text, caption) in CHARTS.items():
         with places[name]:
             figure.draw_named(
-                "run", specs, name, title, alt, caption, f"runcast_run_{name}", lambda: rows
+                "run", specs, name, title, text, caption, f"runcast_run_{name}", lambda: rows
             )
 
 
@@ -145,36 +146,36 @@ CHARTS = {
 }  # fmt: skip
 
 
-def _draw_alerts(state: State) -> None:
+def _draw_alerts(state: WatchedRun) -> None:
     st.subheader("Alerts", anchor=False)
     if not state.alerts:
         st.markdown("None so far.")
     for n, alert in enumerate(reversed(state.alerts[-NEWEST:])):
-        st.warning(as_text(words.alert_sentence(alert, state)))
+        st.warning(as_text(alert_sentence(alert, state)))
         if causes := cause_sentences(alert, state):
             with st.expander("Likely causes, in the order to look for them", key=f"run_cause_{n}"):
                 draw_list(causes)
     if events := [e for e in state.events if e.kind != "start_up"]:
         st.subheader("Events", anchor=False)
-        draw_list(words.event_sentence(e) for e in events[-NEWEST:])
+        draw_list(event_sentence(e) for e in events[-NEWEST:])
 
 
-def _draw_moves(state: State) -> None:
+def _draw_moves(state: WatchedRun) -> None:
     part = st.expander("Stay or move", key="run_moves", on_change="rerun")
     if part.open:
         with part:
             draw_list(move_sentences(state, moves_of(state)))
 
 
-def _draw_learned(scenario: Scenario, state: State) -> None:
+def _draw_learned(scenario: Scenario, state: WatchedRun) -> None:
     """What the next plan may take over: the link has it then."""
     st.subheader("For the next plan", anchor=False)
     try:
-        measured = learned.with_speed(scenario, state)
+        measured = with_speed(scenario, state)
     except RuncastError as e:
         st.caption(as_text(str(e)))
         measured = None
-    fields = learned.failure_fields(state)
+    fields = failure_fields(state)
     if measured is None and not fields:
         st.markdown("Too few steps, restarts and checkpoints to take anything over.")
     if measured is not None:
@@ -184,7 +185,7 @@ def _draw_learned(scenario: Scenario, state: State) -> None:
             "towards it. `runcast import` keeps a log for every scenario.",
         )  # fmt: skip
     if fields:
-        st.markdown(as_text(learned.failure_sentence(fields, state)))
+        st.markdown(as_text(failure_sentence(fields, state)))
         st.button(
             "Forecast with these stops and checkpoints", key="run_use_failures",
             on_click=_use_failures, args=(scenario, fields),

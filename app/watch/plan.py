@@ -11,12 +11,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from app.command.given import Given
 from app.forecast.training import tokens_of
+from app.imports.compare import facts_in, other_degrees, scenario_of_run
 from app.imports.forecast import TOO_LARGE, Run, check_is_one, forecast_of, run_of, too_large
-from app.imports.log import scenario_of_run
 from app.scenario.model import model_of
 from core.errors import ScenarioError, shown
 from core.model.transformer import total_params
@@ -24,9 +23,9 @@ from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.plan import Plan
 from core.units import DAY_S
-from core.watch.reading import Planned
+from core.watch.records import Planned
 from hardware import facts, names
-from runners.imports.steps import LIMITS, MEANING, RunFacts
+from runners.imports.steps import MEANING, Facts
 from runners.imports.text import read_text
 from runners.watch.lines import LogLines
 
@@ -36,8 +35,8 @@ _LINK = re.compile(r"\?(v=\d+&(?:amp;)?[^\s\"'<>()\[\]`]{1,16000})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
-    """What a run is held against."""
+class WatchedPlan:
+    """The plan of a run."""
 
     scenario: Scenario
     run: Run
@@ -45,14 +44,9 @@ class Held:
     notes: tuple[str, ...]
 
     @property
-    def facts(self) -> RunFacts:
+    def facts(self) -> Facts:
         """The facts of the run, as planned."""
-        asked = self.scenario
-        return RunFacts(
-            seq_len=asked.seq_len,
-            global_batch_size=asked.global_batch_size,
-            num_gpus=self.run.num_gpus,
-        )
+        return facts_in(self.scenario, self.run.num_gpus)
 
     @property
     def network_gb_per_s(self) -> float | None:
@@ -61,7 +55,7 @@ class Held:
         return None if network is None else network.gbit_per_s / 8
 
 
-def held_against(given: Given, layout: str | None, report: str | None) -> Held:
+def plan_of_options(given: Given, layout: str | None, report: str | None) -> WatchedPlan:
     """The plan that the options name. ScenarioError with what is missing."""
     if report is not None:
         if not given.is_new:
@@ -75,13 +69,13 @@ def held_against(given: Given, layout: str | None, report: str | None) -> Held:
     if run is None:
         run = too_large(asked, layout or "", 1000.0)
         notes = [*notes, TOO_LARGE]
-    return Held(scenario=asked, run=run, planned=_planned(asked, run), notes=tuple(notes))
+    return WatchedPlan(scenario=asked, run=run, planned=_planned(asked, run), notes=tuple(notes))
 
 
-def held_of(scenario: Scenario, plan: Plan) -> Held:
-    """A plan of an answer as what a run is held against."""
+def plan_of_answer(scenario: Scenario, plan: Plan) -> WatchedPlan:
+    """A plan of an answer as the plan of a run."""
     run = run_of(plan)
-    return Held(scenario=scenario, run=run, planned=_planned(scenario, run), notes=())
+    return WatchedPlan(scenario=scenario, run=run, planned=_planned(scenario, run), notes=())
 
 
 def link_in(path: Path) -> str:
@@ -114,41 +108,36 @@ def _planned(scenario: Scenario, run: Run) -> Planned:
     )
 
 
-def mismatches(held: Held, logs: Sequence[LogLines], tokens_per_s: float | None) -> list[str]:
+def mismatches(
+    plan: WatchedPlan, logs: Sequence[LogLines], tokens_per_s: float | None
+) -> list[str]:
     """What says that the log is of another run than the plan, each in a sentence."""
-    planned: dict[str, Any] = {name: getattr(held.facts, name) for name in LIMITS}
     found: dict[str, str] = {}
     for log in logs:
-        for name, here in planned.items():
+        for name, here in plan.facts.items():
             if (there := log.facts.get(name)) not in (None, here):
                 found[name] = (
                     f"The log says {MEANING[name]} is {there:,}, and the plan {here:,}: it is the "
                     "log of another run."
                 )
-        for name in ("tp", "pp", "cp", "ep"):
-            degree = getattr(held.run.layout, name)
-            if log.facts.get(name, degree) != degree:
-                found[name] = (
-                    f"The log is of {name}={log.facts[name]}, and the plan of {name}={degree}: "
-                    "give --layout with what was run."
-                )
+        found |= other_degrees(log.facts, plan.run, "plan")
         kind = names.canonical_from_feed(log.device) if log.device else None
-        if kind in facts.accelerators() and kind != held.run.accelerator:
+        if kind in facts.accelerators() and kind != plan.run.accelerator:
             found["device"] = (
-                f"The log names {shown(log.device)}, and the plan is of {held.run.accelerator}."
+                f"The log names {shown(log.device)}, and the plan is of {plan.run.accelerator}."
             )
-        size = as_float(total_params(model_of(held.scenario).transformer))
+        size = as_float(total_params(model_of(plan.scenario).transformer))
         if log.parameters is not None and abs(log.parameters / size - 1) > OTHER_SIZE:
             found["parameters"] = (
                 f"The log says that the model has {log.parameters:,} parameters, and that of the "
                 f"plan has {size:,.0f}: it is another model."
             )
     if tokens_per_s is not None and not found:
-        low, high = held.planned.p10 * FAR_BELOW, held.planned.p90 * FAR_ABOVE
+        low, high = plan.planned.p10 * FAR_BELOW, plan.planned.p90 * FAR_ABOVE
         if not low <= tokens_per_s <= high:
             found["speed"] = (
                 f"At {tokens_per_s:,.0f} tokens/s the run is far from its forecast of "
-                f"{held.planned.p10:,.0f} to {held.planned.p90:,.0f}: the plan may be of another "
+                f"{plan.planned.p10:,.0f} to {plan.planned.p90:,.0f}: the plan may be of another "
                 "model, other GPUs or another number of them."
             )
     return list(found.values())

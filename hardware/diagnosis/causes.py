@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import get_args
 
 from core.errors import FactError, shown
-from core.watch.reading import AlertKind
+from core.watch.records import AlertKind
 from hardware.tables import check_source, rows
 
 CAUSES_CSV = Path(__file__).with_name("causes.csv")

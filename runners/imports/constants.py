@@ -21,7 +21,7 @@ from core.machine.efficiency import Efficiency
 from core.numeric import as_float
 from core.time import message_curve
 from runners.calibration import fit_compute, fit_links
-from runners.calibration.fit import LEAST_SIGMA, Constant, Fitted, constant, machine_of, prior_sigma
+from runners.calibration.fit import LEAST_SIGMA, Fitted, constant, machine_of, prior_sigma
 from runners.calibration.fit_compute import OF_NORMAL, Matmuls
 from runners.calibration.fit_links import LEAST_POINTS, Link
 from runners.calibration.result import Row
@@ -44,45 +44,49 @@ SWITCH_ADDS = (
 )
 
 
-def with_curve(found: Sequence[Collective]) -> list[Collective]:
-    """Tables that give a curve, without wrong results: at least four sizes, two of them dominated
-    by bandwidth, not latency, or all of them large."""
-    kept = []
-    for one in found:
-        right = one.model_copy(update={"points": [p for p in one.points if not p.wrong]})
-        least = min((p.time_s for p in right.points), default=0.0)
-        wide = sum(p.time_s >= message_curve.LATENCIES * least for p in right.points)
-        if len(right.points) >= LEAST_POINTS and (wide >= LEAST_WIDE or has_only_large(right)):
-            kept.append(right)
-    return kept
+def curve_points(table: Collective) -> Collective | None:
+    """A table without wrong results, if it gives a curve: at least four sizes, two of them
+    dominated by bandwidth, not latency, or all of them large."""
+    table = table.model_copy(update={"points": [p for p in table.points if not p.wrong]})
+    least = min((p.time_s for p in table.points), default=0.0)
+    wide = sum(p.time_s >= message_curve.LATENCIES * least for p in table.points)
+    if len(table.points) < LEAST_POINTS or (wide < LEAST_WIDE and not has_only_large(table)):
+        return None
+    return table
 
 
-def has_only_large(one: Collective) -> bool:
+def has_only_large(table: Collective) -> bool:
     """Whether bandwidth decides the time of every message of a table, so that none shows the
     latency."""
-    first, *_, last = sorted(one.points, key=lambda p: p.size_bytes)
-    grown = math.log(last.time_s / first.time_s)
-    return grown >= LARGE_SLOPE * math.log(last.size_bytes / first.size_bytes) > 0
+    first, *_, last = sorted(table.points, key=lambda p: p.size_bytes)
+    growth = math.log(last.time_s / first.time_s)
+    return growth >= LARGE_SLOPE * math.log(last.size_bytes / first.size_bytes) > 0
 
 
-def links(found: Sequence[Collective]) -> tuple[Link, ...]:
-    """A curve for each operation and group of `with_curve`, in their order."""
-    return tuple(
-        Link(
-            op=one.op,
-            group="node" if one.nodes == 1 else "all",
-            ranks=one.ranks,
-            nodes=one.nodes,
-            bus_factor=one.bus_factor,
-            curve=message_curve.fit(
-                size_bytes=np.array([p.size_bytes for p in one.points]),
-                time_s=np.array([p.time_s for p in one.points]),
-                only_large=has_only_large(one),
-            ),
-            has_latency=not has_only_large(one),
-        )
-        for one in with_curve(found)
+def link(printed: Collective) -> Link | None:
+    """The fit of a table; None if it gives no curve."""
+    table = curve_points(printed)
+    if table is None:
+        return None
+    only_large = has_only_large(table)
+    return Link(
+        op=table.op,
+        group="node" if table.nodes == 1 else "all",
+        ranks=table.ranks,
+        nodes=table.nodes,
+        bus_factor=table.bus_factor,
+        curve=message_curve.fit(
+            size_bytes=np.array([p.size_bytes for p in table.points]),
+            time_s=np.array([p.time_s for p in table.points]),
+            only_large=only_large,
+        ),
+        has_latency=not only_large,
     )
+
+
+def links(tables: Sequence[Collective]) -> tuple[Link, ...]:
+    """The fits of the tables that give a curve, in their order."""
+    return tuple(fit for table in tables if (fit := link(table)) is not None)
 
 
 def switch_adds(found: Sequence[Link], accelerator: Accelerator) -> bool:
@@ -91,13 +95,6 @@ def switch_adds(found: Sequence[Link], accelerator: Accelerator) -> bool:
     inside = [x.bus_bytes_per_s for x in found if x.nodes == 1 and x.op == fit_links.USED]
     link = as_float(machine_of(accelerator).scale_up_bytes_per_s)
     return max(inside, default=0.0) > link
-
-
-def constants(
-    result: ImportResult, accelerator: Accelerator, eff: Efficiency
-) -> tuple[Constant, ...]:
-    """The constants of a document: `fitted` without its other fields."""
-    return fitted(result, accelerator, eff).constants
 
 
 def fitted(result: ImportResult, accelerator: Accelerator, eff: Efficiency) -> Fitted:
@@ -109,7 +106,7 @@ def fitted(result: ImportResult, accelerator: Accelerator, eff: Efficiency) -> F
     shapes: Matmuls | None = None
     if result.matmuls:
         _check_roof(result, accelerator)
-        rows = _rows(result)
+        rows = _MatmulRows(result)
         if result.matmul_dtype == "fp8":
             if (speedup := fit_compute.fp8(rows, assumed, eff)) is not None:
                 measured["matmul_fp8"] = speedup
@@ -156,16 +153,12 @@ def _check_roof(result: ImportResult, accelerator: Accelerator) -> None:
         )
 
 
-def _rows(result: ImportResult) -> _OnlyMatmuls:
-    """The matmuls as the fit reads them."""
-    return _OnlyMatmuls([_row(x, result.matmul_dtype) for x in _spread_out(result.matmuls)])
+class _MatmulRows:
+    """The matmuls of a document as the fit reads those of a probe."""
 
-
-class _OnlyMatmuls:
-    """Rows of matmuls in the place of a result."""
-
-    def __init__(self, rows: list[Row]) -> None:
-        self._rows = rows
+    def __init__(self, result: ImportResult) -> None:
+        rates = _spread_out(result.matmuls)
+        self._rows = [_row(rate, result.matmul_dtype) for rate in rates]
 
     def rows(self, probe: str) -> list[Row]:
         """The rows of one group; there is no other."""

@@ -12,7 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from runners.imports.result import MAX_MATMULS, ImportResult, MatmulKind, MatmulRate, import_result
 from runners.imports.text import ImportFileError, positive
 
 DTYPES = {
@@ -20,29 +22,24 @@ DTYPES = {
     "float8_e4m3fn": "fp8", "float8_e4m3fnuz": "fp8",
 }  # fmt: skip
 MAX_SHAPES = 50_000
+KINDS: dict[str, MatmulKind] = {
+    "mean": "best_mean", "median": "best_median", "max": "best_max", "msmf": "sustained",
+    "mamf": "boost",
+}  # fmt: skip
 
 _FIGURE = r"(\d{1,6}(?:\.\d{1,3})?)"
 _SHAPE = r"(\d{1,7})x(\d{1,7})x(\d{1,7})"
 _LINE = re.compile(rf"\d+ \| +{_FIGURE}\(mean\) +{_FIGURE}\(median\) +{_FIGURE}\(max\) @ {_SHAPE}")
 _SCOUT = re.compile(rf"^\s*\d+\s+{_SHAPE}\s+{_FIGURE}\s+{_FIGURE}\s+{_FIGURE}\s+{_FIGURE}(?:\s|$)")
-_BEST = re.compile(rf"\b(mean|median|max): +{_FIGURE} TFLOPS @ {_SHAPE}")
-_HEADLINE = re.compile(rf"\b(MAMF|MSMF) \([^)]{{1,60}}\): +{_FIGURE} TFLOPS @ {_SHAPE}")
+_BEST = re.compile(
+    r"\b(?:(?P<plain>mean|median|max)|(?P<headline>MAMF|MSMF) \([^)]{1,60}\)): +"
+    rf"{_FIGURE} TFLOPS @ {_SHAPE}"
+)
 _DTYPE = re.compile(r"\*\* Dtype: (?:torch\.)?(\w{1,30})")
 _DEVICE = re.compile(r"name='([^']{1,100})'")
 _STARTED = re.compile(r"Benchmark started on (\d{4}-\d\d-\d\d)")
 _SOFTWARE = re.compile(r"^-? ?(torch|cuda|hip)=(\S{1,60}?),?(?:\s|$)")
 _VERSION = re.compile(r"benchmark version: (\d{1,4})")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Matmul:
-    """One shape, with the rate of its median iteration, or the rate that its line has instead."""
-
-    m: int
-    n: int
-    k: int
-    flops_per_s: float
-    kind: str  # median, best_median, sustained or boost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +51,11 @@ class Mamf:
     started: str  # YYYY-MM-DD; '' if the file has none
     software: dict[str, str]
     version: str  # version of the benchmark's method
-    shapes: tuple[Matmul, ...]  # every shape once, from its own line
-    best: tuple[tuple[str, Matmul], ...]  # printed as the best, by name
+    shapes: tuple[MatmulRate, ...]  # every shape once, from its own line
+    best: tuple[tuple[str, MatmulRate], ...]  # printed as the best, by name
 
     @property
-    def usable(self) -> tuple[Matmul, ...]:
+    def usable(self) -> tuple[MatmulRate, ...]:
         """The shapes from which the rate of a machine may be fitted: every shape of the sweep, else
         the sustained headline, else the best median."""
         if self.shapes:
@@ -69,30 +66,45 @@ class Mamf:
                 return (named[name],)
         return ()
 
+    def result(self, *, date: str | None, **origin: Any) -> ImportResult:
+        """The document of the file; ImportFileError if it is not usable."""
+        if self.dtype not in ("bf16", "fp16", "fp8"):
+            formats = f"of {self.dtype}" if self.dtype else (
+                "of a number format that it does not name"
+            )  # fmt: skip
+            raise ImportFileError(
+                f"The file has matmuls {formats}; those of bfloat16, float16 and float8 are used."
+            )
+        return import_result(
+            format="mamf-finder", device=self.device, software=self.software,
+            measured_on=date or self.started or None, matmul_dtype=self.dtype,
+            matmuls=list(self.usable[:MAX_MATMULS]), **origin,
+        )  # fmt: skip
+
 
 def is_one(lines: Sequence[str]) -> bool:
     """Whether the lines have this format."""
-    return any(_BEST.search(x) or _HEADLINE.search(x) or _LINE.search(x) for x in lines)
+    return any(_BEST.search(x) or _LINE.search(x) for x in lines)
 
 
 def parse(lines: Sequence[str]) -> Mamf:
     """The figures of one run; ImportFileError for none, or for two runs."""
-    shapes: dict[tuple[int, int, int], Matmul] = {}
-    best: dict[str, Matmul] = {}
+    shapes: dict[tuple[int, int, int], MatmulRate] = {}
+    best: dict[str, MatmulRate] = {}
     dtypes: set[str] = set()
     device = started = version = ""
     software: dict[str, str] = {}
     for line in lines:
-        if match := _LINE.search(line):
-            _add(shapes, match.groups()[3:], match[2])
-        elif match := _SCOUT.match(line):
-            _add(shapes, match.groups()[:3], match[5])
+        if match := _LINE.search(line) or _SCOUT.match(line):
+            figures = match.groups()
+            is_line = match.re is _LINE
+            axes, tflops = (figures[3:], figures[1]) if is_line else (figures[:3], figures[4])
+            if (rate := _rate(axes, tflops, "median")) is not None:
+                shapes.setdefault((rate.m, rate.n, rate.k), rate)
         elif match := _BEST.search(line):
-            kind = "best_median" if match[1] == "median" else f"best_{match[1]}"
-            best |= _one(match[1], match.groups()[2:], match[2], kind)
-        elif match := _HEADLINE.search(line):
-            kind = "sustained" if match[1] == "MSMF" else "boost"
-            best |= _one(match[1].lower(), match.groups()[2:], match[2], kind)
+            name = (match["plain"] or match["headline"]).lower()
+            if (rate := _rate(match.groups()[3:], match[3], KINDS[name])) is not None:
+                best[name] = rate
         elif match := _DTYPE.search(line):
             dtypes.add(DTYPES.get(match[1], match[1]))
         elif match := _STARTED.search(line):
@@ -123,16 +135,10 @@ def parse(lines: Sequence[str]) -> Mamf:
     )
 
 
-def _add(shapes: dict[tuple[int, int, int], Matmul], axes: Sequence[str], tflops: str) -> None:
-    made = _one("", axes, tflops, "median")
-    for found in made.values():
-        shapes.setdefault((found.m, found.n, found.k), found)
-
-
-def _one(name: str, axes: Sequence[str], tflops: str, kind: str) -> dict[str, Matmul]:
-    """The matmul by its name; empty if a figure is zero."""
+def _rate(axes: Sequence[str], tflops: str, kind: MatmulKind) -> MatmulRate | None:
+    """The rate of a matmul; None if a figure is zero."""
     m, n, k = (int(axis) for axis in axes[:3])
     rate = positive(tflops)
     if rate is None or min(m, n, k) < 1:
-        return {}
-    return {name: Matmul(m=m, n=n, k=k, flops_per_s=rate * 1e12, kind=kind)}
+        return None
+    return MatmulRate(m=m, n=n, k=k, flops_per_s=rate * 1e12, kind=kind)

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any, get_args
 
 from core.errors import shown
+from runners.imports.result import ImportResult, Operation, bus_factor, import_result
 from runners.imports.text import ImportFileError, number, positive, whose
 
-OPERATIONS = (
-    "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "send_recv",
-)  # fmt: skip
+OPERATIONS = get_args(Operation)
 PROGRAMS = {
     "all_reduce": "all_reduce", "all_gather": "all_gather", "reduce_scatter": "reduce_scatter",
     "alltoall": "all_to_all", "broadcast": "broadcast", "reduce": "reduce",
@@ -33,17 +33,6 @@ _DEVICE = re.compile(
     r"\d{1,4}\s+\[[^\]]{1,64}\]\s+(\S.{0,100})"
 )
 _LIBRARY = re.compile(r"\b[NR]CCL version\s+(\S{1,40})")
-
-
-def bus_factor(op: str, ranks: int) -> float:
-    """busbw over algbw of an operation: doc/PERFORMANCE.md.
-
-    >>> bus_factor("all_reduce", 8)
-    1.75
-    """
-    if op in ("broadcast", "reduce", "send_recv"):
-        return 1.0
-    return (2 if op == "all_reduce" else 1) * (ranks - 1) / ranks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +72,11 @@ class _Open:
     program: str = ""
     columns: tuple[str, ...] = ()
     has_root: bool = False
-    redop: str = ""
     dtype: str = ""
     hosts: tuple[str, ...] = ()  # of the ranks of group 0
     device: str = ""
     library: str = ""
-    points: tuple[Point, ...] = ()
+    points: list[Point] = field(default_factory=list)
 
 
 def is_one(lines: Sequence[str]) -> bool:
@@ -116,6 +104,28 @@ def tables(
     return tuple(found)
 
 
+def result(tables: Sequence[Table], *, date: str | None, **origin: Any) -> ImportResult:
+    """The document of a file; ImportFileError if it is not usable."""
+    libraries = sorted({t.library for t in tables if t.library})
+    return import_result(
+        format="nccl-tests",
+        device=next((t.device for t in tables if t.device), ""),
+        software={"nccl": libraries[0]} if len(libraries) == 1 else {},
+        measured_on=date,
+        collectives=[
+            {
+                "op": t.op, "ranks": t.ranks, "nodes": t.nodes,
+                "points": [
+                    {"size_bytes": p.size_bytes, "time_s": p.time_s, "wrong": p.wrong}
+                    for p in t.points
+                ],
+            }
+            for t in tables
+        ],
+        **origin,
+    )  # fmt: skip
+
+
 def _opened(lines: Sequence[str]) -> list[_Open]:
     """The tables as printed, each from its header on."""
     current, made = _Open(), []
@@ -123,7 +133,7 @@ def _opened(lines: Sequence[str]) -> list[_Open]:
     for line in (whose(line)[1] for line in lines):
         if match := _PROGRAM.search(line):
             if current.columns:  # the following lines belong to another table
-                current = replace(current, columns=(), points=())
+                current = replace(current, columns=(), points=[])
             current.program = PROGRAMS.get(match[1], match[1])
         if match := _LIBRARY.search(line):
             current.library = match[1]
@@ -139,11 +149,11 @@ def _opened(lines: Sequence[str]) -> list[_Open]:
                 has_root=columns[1],
                 hosts=tuple(host for host, _ in devices),
                 device=names[0] if len(set(names)) == 1 else "",
-                points=(),
+                points=[],
             )
             made.append(current)
         elif current.columns and (found := _point(line, current)):
-            current.points = (*current.points, found)
+            current.points.append(found)
             if len(current.points) > MAX_POINTS:
                 raise ImportFileError(f"A table has more than {MAX_POINTS:,} lines.")
     return made
@@ -170,9 +180,8 @@ def _point(line: str, table: _Open) -> Point | None:
     if len(cells) < 5 or not (cells[0].isascii() and cells[0].isdigit() and cells[1].isdigit()):
         return None
     rest = cells[3:]
-    redop = ""
-    if rest and number(rest[0]) is None and rest[0] != "N/A":
-        redop, rest = rest[0], rest[1:]
+    if rest and number(rest[0]) is None and rest[0] != "N/A":  # the reduction
+        rest = rest[1:]
     if table.has_root:
         rest = rest[1:]
     width = table.columns[1:].index("time") + 1 if "time" in table.columns[1:] else len(
@@ -186,7 +195,7 @@ def _point(line: str, table: _Open) -> Point | None:
     if size is None or (out is None and inside is None):
         return None
     taken = first if out is not None else second
-    table.redop, table.dtype = redop, cells[2][:20]
+    table.dtype = cells[2][:20]
     wrongs = [number(h.get("wrong", h.get("error", ""))) for h in (first, second)]
     checked = [w for w in wrongs if w is not None]
     return Point(

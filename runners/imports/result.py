@@ -8,7 +8,7 @@ machine are computed from it each time (constants.py).
 from __future__ import annotations
 
 import datetime as dt
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -24,8 +24,6 @@ from pydantic import model_validator as checked_together
 from core.errors import shown
 from hardware.outside.json_text import Bounds, OutsideError, json_value
 from hardware.outside.kept import kept_by_hash
-from runners.imports.mamf import Mamf
-from runners.imports.nccl_tests import Table, bus_factor
 from runners.imports.text import ImportFileError
 
 SCHEMA = "import-result/1"
@@ -47,6 +45,21 @@ Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Positive = Annotated[float, Field(gt=0, le=1e24, allow_inf_nan=False)]
 Degree = Annotated[int, Field(ge=1, le=2**17)]
 Axis = Annotated[int, Field(ge=1, le=10**7)]
+Operation = Literal[
+    "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "send_recv",
+]  # fmt: skip
+MatmulKind = Literal["median", "best_median", "best_mean", "best_max", "sustained", "boost"]
+
+
+def bus_factor(op: str, ranks: int) -> float:
+    """busbw over algbw of an operation: doc/PERFORMANCE.md of nccl-tests.
+
+    >>> bus_factor("all_reduce", 8)
+    1.75
+    """
+    if op in ("broadcast", "reduce", "send_recv"):
+        return 1.0
+    return (2 if op == "all_reduce" else 1) * (ranks - 1) / ranks
 
 
 class Record(BaseModel):
@@ -66,10 +79,7 @@ class CollectivePoint(Record):
 class Collective(Record):
     """One operation over one group of ranks."""
 
-    op: Literal[
-        "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce",
-        "send_recv",
-    ]  # fmt: skip
+    op: Operation
     ranks: Annotated[int, Field(ge=2, le=2**17)]
     nodes: Degree
     points: Annotated[list[CollectivePoint], Field(min_length=1, max_length=MAX_POINTS), FailFast()]
@@ -96,7 +106,7 @@ class MatmulRate(Record):
     n: Axis
     k: Axis
     flops_per_s: Positive
-    kind: Literal["median", "best_median", "best_mean", "best_max", "sustained", "boost"]
+    kind: MatmulKind
 
 
 class ImportResult(Record):
@@ -125,63 +135,15 @@ class ImportResult(Record):
         return self
 
 
-def of_tables(
-    tables: tuple[Table, ...], *, sha256: str, num_bytes: int, accelerator: str, date: str | None
-) -> ImportResult:
-    """The document of a file of nccl-tests; ImportFileError if it is not usable."""
-    libraries = sorted({t.library for t in tables if t.library})
-    return _made(
-        {
-            "schema": SCHEMA,
-            "format": "nccl-tests",
-            "source_sha256": sha256,
-            "source_bytes": num_bytes,
-            "accelerator": accelerator,
-            "device": _word(next((t.device for t in tables if t.device), "")),
-            "measured_on": date,
-            "software": {"nccl": _word(libraries[0])} if len(libraries) == 1 else {},
-            "collectives": [
-                {
-                    "op": t.op,
-                    "ranks": t.ranks,
-                    "nodes": t.nodes,
-                    "points": [
-                        {"size_bytes": p.size_bytes, "time_s": p.time_s, "wrong": p.wrong}
-                        for p in t.points
-                    ],
-                }
-                for t in tables
-            ],
-        }
-    )
-
-
-def of_mamf(
-    found: Mamf, *, sha256: str, num_bytes: int, accelerator: str, date: str | None
-) -> ImportResult:
-    """The document of a file of mamf-finder; ImportFileError if it is not usable."""
-    if found.dtype not in ("bf16", "fp16", "fp8"):
-        formats = f"of {found.dtype}" if found.dtype else "of a number format that it does not name"
-        raise ImportFileError(
-            f"The file has matmuls {formats}; those of bfloat16, float16 and float8 are used."
+def import_result(*, device: str, software: dict[str, str], **values: Any) -> ImportResult:
+    """The document of a file; ImportFileError if it is not usable."""
+    software = {name: _word(value) for name, value in software.items()}
+    try:
+        return ImportResult.model_validate(
+            {"schema": SCHEMA, "device": _word(device), "software": software, **values}
         )
-    return _made(
-        {
-            "schema": SCHEMA,
-            "format": "mamf-finder",
-            "source_sha256": sha256,
-            "source_bytes": num_bytes,
-            "accelerator": accelerator,
-            "device": _word(found.device),
-            "measured_on": date or found.started or None,
-            "software": {name: _word(value) for name, value in found.software.items()},
-            "matmul_dtype": found.dtype,
-            "matmuls": [
-                {"m": x.m, "n": x.n, "k": x.k, "flops_per_s": x.flops_per_s, "kind": x.kind}
-                for x in found.usable[:MAX_MATMULS]
-            ],
-        }
-    )
+    except ValidationError as e:
+        raise ImportFileError(_sentence(e)) from None
 
 
 @kept_by_hash
@@ -198,13 +160,6 @@ def parse_import(content: bytes) -> ImportResult:
         return ImportResult.model_validate(found)
     except OutsideError as e:
         raise ImportFileError(f"The {SCHEMA} {e.clause}.") from None
-    except ValidationError as e:
-        raise ImportFileError(_sentence(e)) from None
-
-
-def _made(values: dict[str, object]) -> ImportResult:
-    try:
-        return ImportResult.model_validate(values)
     except ValidationError as e:
         raise ImportFileError(_sentence(e)) from None
 

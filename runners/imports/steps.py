@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import median
+from typing import ClassVar
 
 import numpy as np
 
-from runners.imports.text import ImportFileError
+from core.units import GIB
+from core.watch.records import StepRecord
+from runners.imports.text import ImportFileError, whose
 
 WARM_UP_STEPS = 10  # compilation, allocation and autotuning end within them; chosen
 LEAST_STEPS = 3  # of fewer, only the first of each start is left out
@@ -27,44 +30,40 @@ MEANING = {
     "seq_len": "the tokens of a sequence", "global_batch_size": "the sequences of a step",
     "num_gpus": "the number of GPUs",
 }  # fmt: skip
+Facts = Mapping[str, int]  # of a run that the user gives, by their names in LIMITS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One logged step, in the units of its tool; None: not printed."""
-
-    number: int | None = None
-    rank: str = ""  # as a launcher prefixed it to the line
-    tokens_per_s_per_gpu: float | None = None
-    tokens_per_s: float | None = None  # of the job
-    samples_per_s: float | None = None  # sequences, of the job
-    step_s: float | None = None
-    batch: float | None = None  # sequences of this step, of the job
-    memory_gib: float | None = None
-    elapsed_s: float | None = None  # since its process began to train
-    tokens: float | None = None  # that the job has trained on so far
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Log:
-    """Steps and settings that one format found in a log."""
+    """A log of one format, read line by line. A subclass knows the lines of its format."""
 
-    format: str
-    steps: tuple[Step, ...]
-    unit: str  # the figure of the tool, in words
-    facts: Mapping[str, int] = field(default_factory=dict)  # fields of a scenario, as printed
-    device: str = ""
-    is_mean: bool = False  # one figure for the whole run, including its warm-up
+    format: ClassVar[str]
+    example: ClassVar[str] = ""  # a line of the format, for users
+    unit = ""  # of the figure that the tool prints, in words
+    is_mean = False  # one figure for the whole run, including its warm-up
     notes: tuple[str, ...] = ()
 
+    def __init__(self) -> None:
+        self.steps: list[StepRecord] = []  # of a log that was read to its end
+        self.facts: dict[str, int] = {}  # fields of a scenario, as printed
+        self.device = ""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFacts:
-    """Facts on the run that the user gives; None: taken from the log."""
+    def line(self, rank: str, line: str) -> StepRecord | None:
+        """Take the next line; return the step that it completes, if any."""
+        raise NotImplementedError
 
-    seq_len: int | None = None
-    global_batch_size: int | None = None
-    num_gpus: int | None = None
+    def end(self) -> None:
+        """Settle steps, unit and notes after the last line."""
+
+    def read(self, lines: Sequence[str]) -> bool:
+        """Read a log from its first line to its last; return whether it has a step."""
+        steps = (self.line(*whose(line)) for line in lines)
+        self.steps = [step for step in steps if step is not None]
+        self.end()
+        return bool(self.steps)
+
+    def learn(self, facts: Mapping[str, int]) -> None:
+        """Keep facts of the run that the log prints."""
+        self.facts |= {name: count for name, count in facts.items() if count > 0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +72,8 @@ class Steady:
 
     format: str
     tokens_per_s_per_gpu: float  # median
-    low: float  # P10 and P90 of the steps
-    high: float
+    tokens_per_s_per_gpu_p10: float  # of the steps
+    tokens_per_s_per_gpu_p90: float
     num_steps: int
     num_left_out: int  # of starts
     num_starts: int
@@ -101,7 +100,7 @@ class Steady:
         return None if count is None else self.tokens_per_s_per_gpu * count
 
 
-def steady(log: Log, user: RunFacts) -> Steady:
+def steady(log: Log, user: Facts) -> Steady:
     """The steady state: the median of the steps after each start. ImportFileError names what is
     missing."""
     known = _known(log, user)
@@ -115,15 +114,15 @@ def steady(log: Log, user: RunFacts) -> Steady:
     kept = merged if log.is_mean else _warmed(merged)
     values = np.array([kept[key] for key in sorted(kept)])
     batches = [s.batch for s in log.steps[-len(values) :] if s.batch is not None]
-    if batches and user.global_batch_size is None:
+    if batches and "global_batch_size" not in user:
         known["global_batch_size"] = round(median(batches))
-    memory = [s.memory_gib for s in log.steps if s.memory_gib is not None]
+    memory = max((s.memory_bytes or 0.0 for s in log.steps), default=0.0)
     low, middle, high = (float(x) for x in np.quantile(values, (0.1, 0.5, 0.9)))
     return Steady(
         format=log.format,
         tokens_per_s_per_gpu=middle,
-        low=low,
-        high=high,
+        tokens_per_s_per_gpu_p10=low,
+        tokens_per_s_per_gpu_p90=high,
         num_steps=len(values),
         num_left_out=len(merged) - len(values),
         num_starts=len({start for start, _ in merged}),
@@ -131,35 +130,31 @@ def steady(log: Log, user: RunFacts) -> Steady:
         unit=log.unit,
         known=known,
         device=log.device,
-        peak_memory_gib=max(memory, default=None),
+        peak_memory_gib=memory / GIB or None,
         is_mean=log.is_mean,
         notes=(*log.notes, *_notes(values, log)),
     )
 
 
-def can_be_used(log: Log, user: RunFacts) -> bool:
+def can_be_used(log: Log, user: Facts) -> bool:
     """Whether the log and the facts of the user give a rate."""
     known = _known(log, user, strict=False)
     return any(rate_per_gpu(step, known) is not None for step in log.steps)
 
 
-def _known(log: Log, user: RunFacts, *, strict: bool = True) -> dict[str, int]:
+def _known(log: Log, user: Facts, *, strict: bool = True) -> dict[str, int]:
     """The facts from the log and the user, which must agree."""
-    known = dict(log.facts)
-    for name in LIMITS:
-        given, read = getattr(user, name), log.facts.get(name)
-        if given is None:
-            continue
-        if strict and read is not None and read != given:
+    for name, given in user.items():
+        read = log.facts.get(name, given)
+        if strict and read != given:
             raise ImportFileError(
                 f"The log says {MEANING[name]} is {read:,}, where {OPTIONS[name]} gives {given:,}: "
                 "it is the log of another run."
             )
-        known[name] = given
-    return known
+    return {**log.facts, **user}
 
 
-def _by_start(steps: Sequence[Step]) -> list[tuple[tuple[int, int], Step]]:
+def _by_start(steps: Sequence[StepRecord]) -> list[tuple[tuple[int, int], StepRecord]]:
     """Each step with its start and its number since then: a number that goes back, or comes twice
     from one rank, is a restart. Known ranks are counted separately."""
     starts: dict[str, int] = defaultdict(int)
@@ -186,13 +181,13 @@ def _warmed(merged: Mapping[tuple[int, int], float]) -> dict[tuple[int, int], fl
     return kept or dict(merged)
 
 
-def rate_per_gpu(step: Step, known: Mapping[str, int]) -> float | None:
+def rate_per_gpu(step: StepRecord, known: Mapping[str, int]) -> float | None:
     """Tokens/s per GPU of a step; None if facts are missing, or if it is no rate of a machine."""
     rate = _printed(step, known)
     return rate if rate is not None and 0 < rate < FASTEST else None
 
 
-def _printed(step: Step, known: Mapping[str, int]) -> float | None:
+def _printed(step: StepRecord, known: Mapping[str, int]) -> float | None:
     """Tokens/s per GPU of a step as its log has them; None if facts are missing."""
     if step.tokens_per_s_per_gpu is not None:
         return step.tokens_per_s_per_gpu
@@ -200,7 +195,7 @@ def _printed(step: Step, known: Mapping[str, int]) -> float | None:
     batch = step.batch if step.batch is not None else known.get("global_batch_size")
     if gpus is None:
         return None
-    if step.tokens_per_s is not None:
+    if step.tokens_per_s:
         return step.tokens_per_s / gpus
     if seq_len is None:
         return None

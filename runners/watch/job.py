@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
 from core.errors import shown
-from runners.imports.log_hf import dictionaries, is_trainer_state
-from runners.imports.steps import RunFacts
-from runners.imports.text import ImportFileError, Text
-from runners.watch import history
-from runners.watch.event_file import EventFile
+from core.watch.records import StepRecord
+from runners.imports.log_records import dictionaries, is_trainer_state
+from runners.imports.steps import Facts
+from runners.imports.text import ImportFileError, Text, read_text
 from runners.watch.follow import Tail
-from runners.watch.history import History
-from runners.watch.lines import HEAD, LOOK_EVERY, Found, LogLines
-from runners.watch.mlflow_store import Metric, name_of
+from runners.watch.lines import HEAD, LOOK_EVERY, LogLines
+from runners.watch.signs import LineSign
 from runners.watch.sources import is_tracked, rank_of, sources_of
+from runners.watch.trackers import EventFile, Metric, name_of
 
 
 @dataclass(slots=True)
@@ -32,13 +32,33 @@ class Whole:
         kept, self.kept = self.kept, ()
         yield from kept
 
-    def close(self) -> None:
-        """Nothing is open."""
+
+@dataclass(slots=True, kw_only=True)
+class History:
+    """A trainer_state.json, which the Hugging Face Trainer writes anew at each save."""
+
+    path: Path
+    _seen: int = 0
+    _changed: float = 0.0
+
+    def lines(self, *, is_last: bool = False) -> Iterator[str]:
+        """One dictionary a line, of those that were added since the last call."""
+        with suppress(OSError, ImportFileError):  # is being written
+            changed = self.path.stat().st_mtime
+            if changed == self._changed:
+                return
+            lines = read_text(self.path).lines
+            if not is_trainer_state(lines) or lines[-1].strip() != "}":
+                return
+            found = list(dictionaries(lines))
+            first = self._seen if len(found) >= self._seen else 0
+            self._changed, self._seen = changed, len(found)
+            yield from found[first:]
 
 
 @dataclass(slots=True)
 class _File:
-    tail: Tail | History | Whole | EventFile | Metric
+    tail: Tail | History | Whole | EventFile
     log: LogLines
 
 
@@ -47,20 +67,18 @@ class JobLogs:
     """The files of a source, followed. `found` gives what came since it was last asked."""
 
     source: Path
-    user: RunFacts
+    user: Facts
     notes: tuple[str, ...] = ()
     _files: dict[Path, _File] = field(default_factory=dict)
 
     @classmethod
-    def of_texts(cls, texts: Sequence[Text], user: RunFacts) -> Self:
+    def of_texts(cls, texts: Sequence[Text], user: Facts) -> Self:
         """The files of one job that are all there, such as those of an upload."""
         made = cls(Path(), user)
         for n, text in enumerate(texts):
             is_state = is_trainer_state(text.lines)
             lines = tuple(dictionaries(text.lines)) if is_state else text.lines
-            rank = rank_of(Path(text.name)) if len(texts) > 1 else ""
-            head = max(HEAD // len(texts), LOOK_EVERY)
-            made._files[Path(str(n))] = _File(Whole(lines), LogLines(user, rank, head))
+            made._add(Path(str(n)), Whole(lines), Path(text.name), len(texts))
         return made
 
     def __enter__(self) -> Self:
@@ -69,30 +87,38 @@ class JobLogs:
 
     def __exit__(self, *_raised: object) -> None:
         for file in self._files.values():
-            file.tail.close()
+            if isinstance(file.tail, Tail):
+                file.tail.close()
 
     def look(self) -> None:
         """Look for files that were not there before."""
         found = sources_of(self.source)
         self.notes = found.notes
-        several = len(found.files) > 1
         for path in found.files:
             if path not in self._files:
-                tail = tail_of(path)
-                rank = rank_of(path) if several else ""
-                head = max(HEAD // len(found.files), LOOK_EVERY)
-                self._files[path] = _File(tail, LogLines(self.user, rank, head))
+                self._add(path, tail_of(path), path, len(found.files))
 
-    def found(self, *, arrived: float | None = None, is_last: bool = False) -> Iterator[Found]:
+    def _add(
+        self, key: Path, tail: Tail | History | Whole | EventFile, path: Path, count: int
+    ) -> None:
+        """Follow one of `count` files."""
+        log = LogLines(
+            self.user, rank_of(path) if count > 1 else "", max(HEAD // count, LOOK_EVERY)
+        )
+        self._files[key] = _File(tail, log)
+
+    def found(
+        self, *, arrived: float | None = None, is_last: bool = False
+    ) -> Iterator[StepRecord | LineSign]:
         """Steps and signs of all files since the last call, in order of their time. `arrived` is
         the time of now, for lines without one; None where a log is read that was there before."""
         each = (self._of(file, arrived, is_last) for file in tuple(self._files.values()))
-        return heapq.merge(*each, key=lambda one: one.at_s)
+        return heapq.merge(*each, key=lambda entry: entry.at_s)
 
     @property
     def logs(self) -> tuple[LogLines, ...]:
         """The files in which a format was found."""
-        return tuple(f.log for f in self._files.values() if f.log.format)
+        return tuple(f.log for f in self._files.values() if f.log.reader is not None)
 
     @property
     def num_lines(self) -> int:
@@ -118,15 +144,17 @@ class JobLogs:
             odd.append("No line prints a time: stops that the log does not show are not counted.")
         return (*self.notes, *odd, *_two_jobs(logs))
 
-    def _of(self, file: _File, arrived: float | None, is_last: bool) -> Iterator[Found]:
+    def _of(
+        self, file: _File, arrived: float | None, is_last: bool
+    ) -> Iterator[StepRecord | LineSign]:
         for text in file.tail.lines(is_last=is_last):
             yield from file.log.line(text, arrived)
         yield from file.log.settled()
 
 
-def tail_of(path: Path) -> Tail | History | EventFile | Metric:
+def tail_of(path: Path) -> Tail | History | EventFile:
     """What follows a file, by its name."""
-    if path.name == history.NAME:
+    if path.name == "trainer_state.json":
         return History(path=path)
     if not is_tracked(path):
         return Tail(path=path)

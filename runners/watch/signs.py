@@ -56,6 +56,7 @@ class LineSign:
 
     kind: SignKind
     text: str
+    at_s: float = 0.0
 
 
 def sign_of(line: str) -> LineSign | None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from core.errors import shown
 from runners.imports.text import ImportFileError
-from runners.watch.mlflow_store import name_of
+from runners.watch.trackers import name_of
 
 MOST_FILES = 256  # of one job
 MOST_LOOKED_AT = 200_000  # entries of a folder and those below it

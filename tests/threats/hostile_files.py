@@ -22,7 +22,7 @@ from typing import Any
 from app.accuracy.own_runs import report_of_upload
 from app.buy.trace_file import read_trace
 from app.forecast.calibration_files import parse_kept
-from app.imports.file import Asked, imported
+from app.imports.file import imported
 from app.prices.book_file import csv_cells, yaml_cells
 from app.scenario.file import read_scenario
 from core.errors import RuncastError
@@ -51,7 +51,7 @@ def _import(content: bytes) -> object:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "mine")
         path.write_bytes(content)
-        return imported(path, Asked(format="profile" if content[:2] == b"\x1f\x8b" else "auto"))
+        return imported(path, format_="profile" if content[:2] == b"\x1f\x8b" else "auto")
 
 
 def _feed_csv(content: bytes) -> object:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
-from app.watch.run import Watched
-from core.watch.reading import Planned
-from runners.imports.steps import RunFacts
+from app.watch.run import WatchedRun
+from core.watch.records import Planned
 from runners.watch.job import JobLogs
 from tests.made_up.watched import (
     BATCH,
@@ -57,14 +54,14 @@ def replayed(tmp_path, name: str, faults: Faults):
     plan = planned(days)
     with path.open("w") as file:
         file.writelines(FORMATS[name](m) for m in moments(faults, days=days))
-    facts = RunFacts(seq_len=SEQ_LEN, global_batch_size=BATCH, num_gpus=GPUS)
+    facts = {"seq_len": SEQ_LEN, "global_batch_size": BATCH, "num_gpus": GPUS}
     with JobLogs(path, facts) as logs:
-        watched, alerts, expected = Watched(SimpleNamespace(planned=plan), logs), [], None
-        for _, more in watched.taken(logs.found(is_last=True)):
+        state, alerts, expected = WatchedRun(planned=plan, plan=None, logs=logs), [], None
+        for _, more in state.take(logs.found(is_last=True)):
             alerts += more
-            if expected is None and watched.tracker.tokens > 0.1 * plan.tokens:
-                expected = watched.tracker.outlook.end_s.p50
-    return alerts, watched.tracker, expected, days
+            if expected is None and state.tokens > 0.1 * plan.tokens:
+                expected = state.outlook.end_s.p50
+    return alerts, state, expected, days
 
 
 @pytest.mark.parametrize("name", FORMATS)

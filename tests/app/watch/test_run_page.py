@@ -9,8 +9,8 @@ from streamlit.testing.v1 import AppTest
 
 from app.forecast.answer import answer
 from app.forecast.resolve import resolve_strict
-from app.watch.over_time import MAX_BYTES, MOST_POINTS, over_time
-from app.watch.plan import held_of
+from app.watch.plan import plan_of_answer
+from app.watch.run import MAX_BYTES, MOST_POINTS, over_time
 from core.errors import RuncastError
 from core.scenario import Scenario
 from tests.made_up.watched import FORMATS, Faults, moments
@@ -85,16 +85,16 @@ def test_without_a_log_the_command_that_follows_one_is_shown_and_a_bad_one_is_a_
 @pytest.fixture(scope="module")
 def held():
     scenario = resolve_strict(Scenario.parse(JOB))
-    return held_of(scenario, answer(scenario, top=1).plans[0])
+    return plan_of_answer(scenario, answer(scenario, top=1).plans[0])
 
 
 def test_an_upload_is_bounded_and_its_points_are_few(held):
-    found = over_time(held, [("a.log", megatron(2.0, Faults()))])
-    assert MOST_POINTS / 2 <= len(found.points) <= MOST_POINTS + 1
-    widths = [p.end_s.p90 - p.end_s.p10 for p in found.points]
+    _, points = over_time(held, [("a.log", megatron(2.0, Faults()))])
+    assert MOST_POINTS / 2 <= len(points) <= MOST_POINTS + 1
+    widths = [p["end_p90"] - p["end_p10"] for p in points]
     assert widths[-1] < widths[0] / 2
     dmon = b"# gpu pwr sm pclk\n" + b"0 300 55 1980\n" * 9
-    beside = over_time(held, [("a.log", megatron(0.2, Faults())), ("dmon.txt", dmon)]).state
+    beside, _ = over_time(held, [("a.log", megatron(0.2, Faults())), ("dmon.txt", dmon)])
     assert [s.name for s in beside.signs if s.is_seen] == ["idle_gpus"]
     assert beside.num_steps > 100
     bomb = gzip.compress(b"x" * (MAX_BYTES + 1))

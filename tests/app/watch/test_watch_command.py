@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.watch.reading import Alert
+from core.watch.records import Alert
 from tests.support.logs import LOGS
 
 PAGE = Path(__file__).parents[3] / "docs/watch.md"

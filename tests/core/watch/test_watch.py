@@ -8,11 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from core.watch.belief import DRIFT, Belief, Seen, prior, updated
-from core.watch.losses import Losses
-from core.watch.outlook import outlook
-from core.watch.ranks import Ranks
-from core.watch.reading import Planned, Reading
+from core.watch.detectors import Losses, Ranks
+from core.watch.outlook import DRIFT, Belief, SpeedSums, outlook, prior, updated
+from core.watch.records import Planned, StepRecord
 from core.watch.tracker import Tracker
 from tests.made_up.watched import BEGIN_S, DAY, SPEED, STEP_S, TOKENS, Faults, moments
 
@@ -37,7 +35,7 @@ def tracked(faults: Faults = NONE, *, plan: Planned = PLAN, seed: int = 1) -> It
             tracker.checkpoint(at)
         else:
             speed = TOKENS / m.step_s
-            step = Reading(at_s=at, tokens=m.step * TOKENS, tokens_per_s=speed, loss=m.loss)
+            step = StepRecord(at_s=at, tokens=m.step * TOKENS, tokens_per_s=speed, loss=m.loss)
             list(tracker.add(step))
         yield tracker
 
@@ -48,7 +46,7 @@ def finished(faults: Faults = NONE, *, plan: Planned = PLAN, seed: int = 1) -> T
 
 def test_evidence_narrows_the_forecast_and_then_outweighs_it():
     before = prior(p10=80.0, p50=100.0, p90=125.0)
-    draw, seen, widths, middle = random.Random(1), Seen(), [before.sigma], []
+    draw, seen, widths, middle = random.Random(1), SpeedSums(), [before.sigma], []
     for n in range(1, 3001):
         seen.add(math.log(90.0) + draw.gauss(0, 0.2))
         if n in (4, 100, 3000):
@@ -58,12 +56,12 @@ def test_evidence_narrows_the_forecast_and_then_outweighs_it():
     assert widths == sorted(widths, reverse=True)
     assert widths[-1] == pytest.approx(DRIFT, rel=0.05)
     assert middle[-1] == pytest.approx(90.0, rel=0.01)
-    assert updated(before, Seen()) == before
+    assert updated(before, SpeedSums()) == before
 
 
 def test_a_forecast_that_the_run_contradicts_hardly_counts():
     """A thousandth of the forecast: an end from both would be 7% wrong."""
-    before, seen = prior(p10=80.0, p50=100.0, p90=125.0), Seen()
+    before, seen = prior(p10=80.0, p50=100.0, p90=125.0), SpeedSums()
     for n in range(50):
         seen.add(math.log(0.1) + 0.001 * (n % 2))
     assert updated(before, seen).median == pytest.approx(0.1, rel=0.005)
@@ -71,7 +69,7 @@ def test_a_forecast_that_the_run_contradicts_hardly_counts():
 
 @pytest.mark.parametrize("r", [0.0, 0.5, 0.8])
 def test_correlated_steps_weigh_less(r):
-    draw, seen, x = random.Random(2), Seen(), 0.0
+    draw, seen, x = random.Random(2), SpeedSums(), 0.0
     for _ in range(20_000):
         x = r * x + draw.gauss(0, 1)
         seen.add(11.0 + x)
@@ -141,13 +139,13 @@ def test_slower_than_the_forecast_is_said_after_ten_minutes():
 def test_a_run_that_says_nothing_is_a_stall_until_it_goes_on():
     tracker = Tracker(planned=PLAN)
     for n in range(1, 60):
-        list(tracker.add(Reading(at_s=60.0 * n, tokens=3 * n * TOKENS, tokens_per_s=SPEED)))
+        list(tracker.add(StepRecord(at_s=60.0 * n, tokens=3 * n * TOKENS, tokens_per_s=SPEED)))
     last = 60.0 * 59
     assert list(tracker.tick(last + 500)) == []
     (alert,) = tracker.tick(last + 700)
     assert (alert.kind, alert.since_s) == ("stall", last)
     assert list(tracker.tick(last + 900)) == []
-    after = Reading(at_s=last + 1060, tokens=180 * TOKENS, tokens_per_s=SPEED)
+    after = StepRecord(at_s=last + 1060, tokens=180 * TOKENS, tokens_per_s=SPEED)
     assert list(tracker.add(after)) == []
     assert tracker.lost_s["stall"] == pytest.approx(1000, abs=1)
 
@@ -158,7 +156,7 @@ def test_memory_within_three_percent_of_the_device_is_said_once():
         alert
         for n, used in enumerate((7.7e10, 7.8e10, 7.9e10), 1)
         for alert in tracker.add(
-            Reading(at_s=n, tokens=n * TOKENS, tokens_per_s=SPEED, memory_bytes=used)
+            StepRecord(at_s=n, tokens=n * TOKENS, tokens_per_s=SPEED, memory_bytes=used)
         )
     ]
     assert [(a.kind, round(a.size, 3)) for a in found] == [("memory", 0.975)]
@@ -173,9 +171,9 @@ def test_a_rank_that_is_slow_or_silent_stands_out():
             speed = 100 * math.exp(draw.gauss(0, 0.005)) * (0.93 if rank == 2 else 1.0)
             found.append(ranks.add(60.0 * n, str(rank), speed, is_first=rank == 0))
     slow, silent = (f for f in found if f)
-    assert (slow.rank, silent.rank) == ("2", "3")
-    assert slow.share == pytest.approx(0.07, abs=0.01)
-    assert (silent.since_s, silent.share) == (60.0 * 40, 0.0)
+    assert (slow.subject, silent.subject) == ("2", "3")
+    assert slow.size == pytest.approx(0.07, abs=0.01)
+    assert (silent.since_s, silent.size) == (60.0 * 40, 0.0)
 
 
 @pytest.mark.parametrize(

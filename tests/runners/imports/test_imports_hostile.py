@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from core.errors import RuncastError
 from runners.imports import mamf, nccl_tests, profiler, training_log
 from runners.imports.result import parse_import
-from runners.imports.steps import RunFacts
 from runners.imports.text import text_of
 from tests.support.logs import LOGS, trace
 
@@ -28,10 +27,10 @@ RENAMED = (
 READERS: tuple[Callable[[Sequence[str]], object], ...] = (
     lambda x: nccl_tests.tables(x, op="all_reduce", ranks=8, nodes=1),
     mamf.parse,
-    lambda x: training_log.steady_state(x, RunFacts(seq_len=8, global_batch_size=4, num_gpus=2)),
+    lambda x: training_log.steady_state(x, {"seq_len": 8, "global_batch_size": 4, "num_gpus": 2}),
     nccl_tests.is_one,
     mamf.is_one,
-    training_log.is_one,
+    training_log.is_training_log,
 )
 
 
@@ -124,7 +123,7 @@ def test_a_figure_that_is_none_in_a_line_of_json(line, value):
     assert are_sentences(refusals(text.encode()))
     try:
         found = training_log.steady_state(
-            lines, RunFacts(seq_len=8, global_batch_size=4, num_gpus=2)
+            lines, {"seq_len": 8, "global_batch_size": 4, "num_gpus": 2}
         )
     except RuncastError:
         return

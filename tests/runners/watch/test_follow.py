@@ -13,23 +13,27 @@ from pathlib import Path
 
 import pytest
 
-from runners.imports.steps import RunFacts
+from core.watch.records import StepRecord
 from runners.imports.text import MAX_LINE
 from runners.watch.clock import Clock, time_of
-from runners.watch.event_file import EventFile
 from runners.watch.follow import Tail
 from runners.watch.job import JobLogs
 from runners.watch.signs import sign_of
 from runners.watch.sources import MOST_FILES, sources_of
+from runners.watch.trackers import EventFile
 from tests.made_up.watched import Faults, megatron, moments
 from tests.support.logs import LOGS
 
 TRACKERS = Path(__file__).parents[2] / "golden/trackers"
-TITAN = RunFacts(seq_len=4096, global_batch_size=64, num_gpus=8)
+TITAN = {"seq_len": 4096, "global_batch_size": 64, "num_gpus": 8}
 
 
 def titan(n: int, *, at: str = "2026-02-11 09:00:00", tps: float = 1000.0) -> str:
     return f"{at} INFO step: {n}  loss: 2.5  memory: 40.10GiB(50.7%)  tps: {tps:,.0f}  mfu: 40.1%\n"
+
+
+def steps_in(logs, *, is_last=True):
+    return [x for x in logs.found(is_last=is_last) if isinstance(x, StepRecord)]
 
 
 @pytest.fixture
@@ -105,8 +109,8 @@ def test_a_line_of_ten_megabytes_and_a_sparse_file_take_the_memory_of_a_chunk(tm
     [
         ("torchtitan.txt", 50, "torchtitan"), ("megatron.txt", 40, "megatron"),
         ("megatron_deepspeed.txt", 30, "megatron"), ("nemo_bar.txt", 66, "megatron"),
-        ("deepspeed.txt", 30, "deepspeed"), ("hf_tokens.txt", 20, "hf-trainer"),
-        ("trainer_state.json", 30, "hf-trainer"), ("llama_factory.jsonl", 39, "llama-factory"),
+        ("deepspeed.txt", 30, "deepspeed"), ("hf_tokens.txt", 19, "hf-trainer"),
+        ("trainer_state.json", 29, "hf-trainer"), ("llama_factory.jsonl", 39, "llama-factory"),
         ("ms_swift.jsonl", 39, "ms-swift"), ("lightning.csv", 40, "csv"),
         ("olmo_core.txt", 40, "metric-blocks"), ("dllogger.json", 40, "dllogger"),
         ("levanter.txt", 40, "step-times"), ("torchtune.txt", 40, "plain"),
@@ -118,8 +122,8 @@ def test_each_format_is_read_by_its_own_reader_line_by_line(
     path = tmp_path / name
     path.write_bytes((LOGS / name).read_bytes())
     logs = followed(path)
-    steps = [one for one in logs.found(is_last=True) if one.step is not None]
-    assert ([x.format for x in logs.logs], len(steps)) == ([format_], count)
+    steps = steps_in(logs)
+    assert ([x.reader.format for x in logs.logs], len(steps)) == ([format_], count)
     assert steps[-1].tokens > steps[0].tokens
     assert all(a.at_s <= b.at_s for a, b in pairwise(steps))
 
@@ -147,7 +151,7 @@ def test_ranks_in_files_of_a_folder_are_merged_by_their_time(tmp_path, followed)
         (folder / "stdout.log").write_text("".join(lines))
     (tmp_path / "events.out.tfevents.1").write_bytes(b"\0\1")
     logs = followed(tmp_path)
-    found = [(one.step.number, one.step.rank) for one in logs.found(is_last=True) if one.step]
+    found = [(step.number, step.rank) for step in steps_in(logs)]
     assert found == [(n, rank) for n in range(1, 6) for rank in ("0", "1")]
     assert any("files of a tracker" in note for note in logs.sentences)
 
@@ -176,10 +180,10 @@ def test_files_of_a_tracker_are_followed_as_its_steps(
     logs, found = followed(tmp_path), []
     for end in range(777, len(content) + 777, 777):
         path.write_bytes(content[:end])
-        found += [one for one in logs.found() if one.step]
-    found += [one for one in logs.found(is_last=True) if one.step]
+        found += steps_in(logs, is_last=False)
+    found += steps_in(logs)
     assert len(found) == count
-    taken = [one.step.step_s for one in found]
+    taken = [step.step_s for step in found]
     assert taken[5] == pytest.approx(seconds, rel=0.4)
     assert found[-1].loss == pytest.approx(loss, nan_ok=True)
     assert all(b.at_s > a.at_s for a, b in pairwise(found))
@@ -213,7 +217,7 @@ def test_two_jobs_in_one_file_are_noticed_by_their_facts(tmp_path, followed):
 
 def list_of(logs):
     """The job, read to its end."""
-    assert sum(one.step is not None for one in logs.found(is_last=True)) > 100
+    assert len(steps_in(logs)) > 100
     return logs
 
 
@@ -243,7 +247,7 @@ def test_without_times_a_step_lasts_as_long_as_its_rate_says(tmp_path, followed)
     path = tmp_path / "x.log"
     path.write_text("".join(f"step: {n}  loss: 2.5  tps: 1,024  mfu: 40%\n" for n in range(1, 12)))
     logs = followed(path)
-    found = [one for one in logs.found(is_last=True) if one.step]
+    found = steps_in(logs)
     assert found[-1].at_s - found[0].at_s == pytest.approx(10 * 64 * 4096 / 1024 / 8)
     assert "No line prints a time" in " ".join(logs.sentences)
 

@@ -1,4 +1,5 @@
-"""The log of a run compared with its forecast: the ratio, and the anchor it gives."""
+"""The log of a run compared with its forecast: the ratio, and the anchor it gives; the options of
+a log."""
 
 from __future__ import annotations
 
@@ -10,12 +11,11 @@ from app.command.given import Given
 from app.command.values import layout_scenario, plan_scenario, typed_fields
 from app.forecast.resolve import resolve_strict
 from app.imports.forecast import TOO_LARGE, Run, anchored, check_is_one, forecast_of, too_large
-from app.imports.values import facts_of
 from app.scenario.link_query import link_query
-from core.errors import RuncastError, ScenarioError
+from core.errors import RuncastError, ScenarioError, shown
 from core.scenario import Scenario
 from pricing.offers import snapshot
-from runners.imports.steps import MEANING, OPTIONS, RunFacts, Steady
+from runners.imports.steps import MEANING, OPTIONS, Facts, Steady
 from runners.imports.text import Text, read_text
 from runners.imports.training_log import NoFigureError, steady_state
 
@@ -63,16 +63,13 @@ def compared(path: Path, given: Given, layout: str | None, *, per_gpu: bool | No
     asked, named, more = scenario_of_run(filled, layout)
     check_is_one(asked, named)
     run = forecast_of(asked, named)
-    facts = RunFacts(
-        seq_len=asked.seq_len,
-        global_batch_size=asked.global_batch_size,
-        num_gpus=asked.num_gpus[0] if run is None else run.num_gpus,
-    )
-    found = steady_state(text.lines, facts, per_gpu=per_gpu)
+    num_gpus = asked.num_gpus[0] if run is None else run.num_gpus
+    found = steady_state(text.lines, facts_in(asked, num_gpus), per_gpu=per_gpu)
     if run is None:
         run = too_large(asked, layout or "", found.tokens_per_s_per_gpu)
         more = [*more, TOO_LARGE]
-    check_degrees_of(found.known, run)
+    for sentence in other_degrees(found.known, run, "forecast").values():
+        raise ScenarioError(sentence)
     with_anchor, refused = _with_anchor(asked, run, found)
     return Comparison(
         text=text,
@@ -128,14 +125,14 @@ def scenario_of_run(
     return resolve_strict(scenario), named, notes
 
 
-def check_degrees_of(known: Mapping[str, int], run: Run) -> None:
-    """Check that the parallel degrees in the log are those of the forecast."""
-    for name in ("tp", "pp", "cp", "ep"):
-        if name in known and known[name] != getattr(run.layout, name):
-            raise ScenarioError(
-                f"The log is of {name}={known[name]} and the forecast of "
-                f"{name}={getattr(run.layout, name)}: give --layout with what was run."
-            )
+def other_degrees(facts: Mapping[str, int], run: Run, target: str) -> dict[str, str]:
+    """Parallel degrees in a log that are not those of the run, each with a sentence."""
+    return {
+        name: f"The log is of {name}={facts[name]}, and the {target} of {name}="
+        f"{getattr(run.layout, name)}: give --layout with what was run."
+        for name in ("tp", "pp", "cp", "ep")
+        if facts.get(name, getattr(run.layout, name)) != getattr(run.layout, name)
+    }
 
 
 def _with_anchor(scenario: Scenario, run: Run, found: Steady) -> tuple[Scenario | None, str]:
@@ -148,3 +145,40 @@ def _with_anchor(scenario: Scenario, run: Run, found: Steady) -> tuple[Scenario 
         return resolve_strict(made), ""
     except RuncastError as e:
         return None, str(e)
+
+
+def facts_of(typed: Mapping[str, str]) -> Facts:
+    """The facts of a run that the options give; numbers may be written 8k. One of several numbers
+    of GPUs is not known.
+
+    >>> facts_of({"seq_len": "8k", "num_gpus": "64"})
+    {'seq_len': 8192, 'num_gpus': 64}
+    """
+    read = Scenario.parse({n: typed[n] for n in OPTIONS if n in typed})
+    facts = {n: getattr(read, n) for n in ("seq_len", "global_batch_size") if n in typed}
+    return facts if len(read.num_gpus) != 1 else {**facts, "num_gpus": read.num_gpus[0]}
+
+
+def facts_in(scenario: Scenario, num_gpus: int) -> Facts:
+    """The facts of a run that its scenario gives."""
+    return {
+        "seq_len": scenario.seq_len,
+        "global_batch_size": scenario.global_batch_size,
+        "num_gpus": num_gpus,
+    }
+
+
+def whose(text: str | None) -> bool | None:
+    """`--tokens-of` as a flag: whether the figures are per GPU; None leaves it to the log."""
+    if text not in (None, "gpu", "job"):
+        raise ScenarioError(f"--tokens-of {shown(text)} is neither gpu nor job.")
+    return None if text is None else text == "gpu"
+
+
+def count(option: str, text: str | None) -> int | None:
+    """The whole number given as an option."""
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 7 and int(text) > 0):
+        raise ScenarioError(f"{option} {shown(text)} is no whole number from 1 to 999,999.")
+    return int(text)

@@ -1,5 +1,4 @@
-"""What is read of a run, what its plan forecast, and what is found. Times are seconds of one clock,
-tokens are those of the whole job."""
+"""A logged step, the forecast of its run, and what goes wrong. Times are seconds of one clock."""
 
 from __future__ import annotations
 
@@ -14,15 +13,21 @@ LossKind: TypeAlias = Literal["start_up", "restart", "stall", "checkpoint", "pau
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """One logged step of one rank."""
+class StepRecord:
+    """One training step of a log: what one rank printed, and the time and tokens that follow."""
 
-    at_s: float
-    tokens: float  # so far
-    tokens_per_s: float
-    rank: str = ""
+    number: int | None = None  # None: not printed, here and below
+    rank: str = ""  # as a launcher prefixed it to the line
+    at_s: float = 0.0
+    tokens: float = 0.0  # of the job so far; 0: not printed
+    tokens_per_s: float = 0.0  # of the job; 0: not printed
+    tokens_per_s_per_gpu: float | None = None
+    samples_per_s: float | None = None  # sequences, of the job
+    step_s: float | None = None
+    batch: float | None = None  # sequences of this step, of the job
+    memory_bytes: float | None = None  # of one device
+    elapsed_s: float | None = None  # since its process began to train
     loss: float | None = None
-    memory_bytes: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +49,11 @@ class Planned:
         """Seconds of training at the P50."""
         return self.tokens / self.p50
 
+    @property
+    def end_s(self) -> float:
+        """Seconds from the begin to the end, with what is lost."""
+        return self.training_s * (1 + self.lost_share)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
@@ -60,9 +70,9 @@ class Alert:
     """One thing that is wrong, once."""
 
     kind: AlertKind
-    at_s: float  # found
     since_s: float
-    lost_s: float  # by the end of the run, if it stays as it is
+    at_s: float = 0.0  # noticed
+    lost_s: float = 0.0  # by the end of the run, if it stays as it is
     size: float = 0.0  # a share slower, seconds, a count, a loss: by its kind
     significance: float | None = None  # standard errors
     subject: str = ""  # a rank, or the line of a fault

@@ -63,7 +63,6 @@ INTERNAL = {
         app.web.answers.LOOK_S runners.launchers.launcher.LOOK_S
         runners.launchers.launcher.CHUNK_BYTES app.web.searches.LOOK_S app.web.searches.FIRST_S
         app.web.first_look.WAIT_S app.web.first_look.RANKED_S app.sweep.results.CHUNK_ROWS
-        pricing.backup.make.LOOK_S
         app.sweep.run.SAY_EVERY_S""",
     "another name of one that is listed": """
         app.accuracy.upload_section.UPLOAD_MB""",

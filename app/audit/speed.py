@@ -92,6 +92,11 @@ class Speed:
         return self.flops_per_s / self.peak
 
     @property
+    def share_of_mixed_peak(self) -> float:
+        """Share of the peak with attention and LM head in 16 bits."""
+        return self.flops_per_s / self.blended_peak
+
+    @property
     def over_best(self) -> float | None:
         """The claim as a multiple of the best published run."""
         return None if self.best is None else self.flops_per_s / self.best.flops_per_s

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from app.audit.audit import Audit
 from app.audit.claim import Claim
+from app.audit.document import assumption_sentences, claim_sentence, verdict_sentence
 from app.audit.money import price_of, prices_of, usd_of
 from app.audit.published import Best
 from app.audit.speed import Decides, Speed
-from app.audit.words import assumption_sentences, claim_sentence, verdict_sentence
 from app.document.as_json import Json, attributes, number
 from app.scenario.link_query import document_head
 

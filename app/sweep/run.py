@@ -13,8 +13,7 @@ from app.document.progress import Console, cells_bar, error_console
 from app.forecast import price_book
 from app.scenario.version import made_with
 from app.sweep.cell import cell
-from app.sweep.cells import MAX_CELLS, Sweep, sweep_of
-from app.sweep.file import read_sweep_file
+from app.sweep.cells import MAX_CELLS, Sweep, read_sweep_file, sweep_of
 from app.sweep.folder import SCHEMA, SweepFolder, opened
 from app.sweep.results import write_results
 from core.errors import ScenarioError, shown

@@ -21,7 +21,7 @@ from core.errors import FactError, shown
 from pricing.backup.archive import FOLDERS, STORES, BackupError, Manifest, Reader, opened
 from pricing.backup.checking import check_snapshots
 from pricing.backup.make import WAIT_S, data_folder, give_to_owner, kept_files, no_refresh
-from pricing.disk import make_private, private_folder
+from pricing.disk import make_private, private_folder, sync_folder
 from pricing.offers import installed_id
 from pricing.store.dump import (
     check_sqlite,
@@ -172,7 +172,7 @@ def _swap(staged: Path, data: Path, store: Store, manifest: Manifest, aside: Pat
                 step()
         shutil.rmtree(aside, ignore_errors=True)  # its content has been moved back
         raise
-    _sync(data)
+    sync_folder(data)
     if any(aside.iterdir()):
         give_to_owner(aside, data)
         return aside.name
@@ -236,11 +236,3 @@ def _put_folder(new: Path, place: Path, aside: Path, undo: list[Undo]) -> None:
 def _move(source: Path, target: Path, undo: list[Undo]) -> None:
     shutil.move(source, target)
     undo.append(partial(shutil.move, target, source))
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)  # the new names survive a power cut
-    finally:
-        os.close(handle)

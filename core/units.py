@@ -12,6 +12,8 @@ from __future__ import annotations
 import math
 import re
 
+from core.errors import ScenarioError, shown
+
 GIB = 2**30
 HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S
@@ -80,6 +82,18 @@ def written_number(text: str, *, binary: bool = False) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{text[:40]!r} is too large to be a number here")
     return value
+
+
+def whole_number(text: str, called: str, most: int) -> int:
+    """A whole number from 1 to `most`, written in digits; ScenarioError for any other text.
+
+    >>> whole_number("64", "--workers", 4096)
+    64
+    """
+    is_short = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+    if not (is_short and 1 <= int(text) <= most):
+        raise ScenarioError(f"{called} {shown(text)} is not a whole number from 1 to {most:,}.")
+    return int(text)
 
 
 def written_items(value: object, separator: str) -> list[object]:

@@ -86,8 +86,13 @@ def _replace(path: Path, data: bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-    folder = os.open(path.parent, os.O_RDONLY)
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Flush a folder to the disk, so that new names in it survive a power cut."""
+    folder = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(folder)  # the new name, too, survives a power cut
+        os.fsync(folder)
     finally:
         os.close(folder)

@@ -47,12 +47,12 @@ class Lease:
 
 
 @contextmanager
-def lease(folder: Path) -> Iterator[Lease]:
-    """Hold the folder for one refresh; LeaseError names the present holder."""
+def lease(folder: Path, *, wait_s: float = 0.0) -> Iterator[Lease]:
+    """Hold the folder for one refresh; LeaseError names a holder that does not end in `wait_s`."""
     private_folder(folder)
     path = folder / "lease"
     try:
-        lock = FileLock(folder / "lease.lock", timeout=0, mode=0o600).acquire()
+        lock = FileLock(folder / "lease.lock", timeout=wait_s, mode=0o600).acquire()
     except Timeout:
         raise LeaseError(f"Another refresh works{_written(path)[1]}.") from None
     with lock:

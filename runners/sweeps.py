@@ -16,6 +16,7 @@ import socket
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -62,7 +63,7 @@ def on_processes(compute: Compute, tasks: Iterable[Numbered], *, workers: int) -
     crew: dict[Connection, _Worker] = {}
     tries: dict[int, int] = {}
     try:
-        while len(crew) < workers and (task := next(waiting, None)) is not None:
+        for task in islice(waiting, workers):
             _hire(crew, compute, task)
         while crew:
             finished: Finished = []
@@ -80,10 +81,10 @@ def on_processes(compute: Compute, tasks: Iterable[Numbered], *, workers: int) -
                     _hire(crew, compute, worker.task)
                     continue
                 finished.append((worker.task[0], result))
-                if (task := next(waiting, None)) is None:
+                if (another := next(waiting, None)) is None:
                     _dismiss(crew, pipe)
                 else:
-                    _give(worker, pipe, task)
+                    _give(worker, pipe, another)
             if finished:
                 yield finished
     finally:
@@ -168,25 +169,22 @@ def on_ray(
         cpus = int(ray.cluster_resources().get("CPU", 0))
         if cpus < 1:
             raise ScenarioError(f"The Ray cluster at {shown(address)} has no CPU to compute on.")
-        one = ray.remote(num_cpus=1, max_retries=TRIES - 1)(compute)
+        remote = ray.remote(num_cpus=1, max_retries=TRIES - 1)(compute)
         waiting = iter(tasks)
         flying: dict[Any, int] = {}
         while True:
-            while len(flying) < (workers or cpus):
-                task = next(waiting, None)
-                if task is None:
-                    break
-                flying[one.remote(task[1])] = task[0]
+            for number, task in islice(waiting, (workers or cpus) - len(flying)):
+                flying[remote.remote(task)] = number
             if not flying:
                 return
             done, rest = ray.wait(list(flying), num_returns=1)
             more = ray.wait(rest, num_returns=len(rest), timeout=0)[0] if rest else []
-            yield [(flying.pop(ref), _fetched(ray, ref, flying)) for ref in [*done, *more]]
+            yield [(flying.pop(ref), _fetched(ray, ref)) for ref in [*done, *more]]
     finally:
         ray.shutdown()
 
 
-def _fetched(ray: Any, ref: Any, flying: Mapping[Any, int]) -> Result:
+def _fetched(ray: Any, ref: Any) -> Result:
     try:
         return ray.get(ref)
     except ray.exceptions.RayTaskError as e:

@@ -16,6 +16,7 @@ from app.accuracy.blind import examinations
 from app.accuracy.choices import regrets_of
 from app.accuracy.section_scores import Section, class_coverages, families
 from app.accuracy.words import NOTE
+from app.document.as_json import attributes
 from app.document.escape import safe_cell
 from core.evidence.accuracy import FITS_AT_MOST, TIGHT_AT_MOST, PairAccuracy
 from core.evidence.residual import SMALLEST_SHIFT
@@ -127,7 +128,7 @@ def _section_json(section: Section) -> dict[str, Any]:
 def _classes_json(section: Section) -> list[dict[str, Any]]:
     measures = ("n", "coverage_80", "coverage_low", "coverage_high")
     return [
-        {"by": c.by, "label": c.label, **_picked(c.accuracy, measures), "verdict": c.verdict}
+        {"by": c.by, "label": c.label, **attributes(c.accuracy, *measures), "verdict": c.verdict}
         for c in class_coverages(section)
     ]
 
@@ -135,11 +136,7 @@ def _classes_json(section: Section) -> list[dict[str, Any]]:
 def _families_json(section: Section) -> list[dict[str, Any]]:
     names, measures = ("source", "model", "accelerator"), ("n", "median_ape", "bias")
     worst = families(section)[:WORST_FAMILIES]
-    return [{**_picked(f, names), **_picked(f.accuracy, measures)} for f in worst]
-
-
-def _picked(record: object, names: Iterable[str]) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in names}
+    return [{**attributes(f, *names), **attributes(f.accuracy, *measures)} for f in worst]
 
 
 def _pair_json(part: PairAccuracy) -> dict[str, Any]:

@@ -13,8 +13,9 @@ from urllib.parse import urlencode
 
 from app.audit.as_json import audit_json
 from app.audit.audit import audit_of
-from app.audit.claim import FIELDS as CLAIM_FIELDS
 from app.audit.claim import claim_of
+from app.audit.fields import FIELDS as CLAIM_FIELDS
+from app.audit.fields import NAMES as CLAIM_NAMES
 from app.catalogue import as_json as catalogue
 from app.command.given import Given
 from app.command.values import (
@@ -42,7 +43,7 @@ Texts: TypeAlias = Mapping[str, str]
 Ask: TypeAlias = Callable[[Texts], Any]
 
 TOP = 50  # plans and offers, if `top` is left out
-CLAIM_KEYS = tuple(name for name in CLAIM_FIELDS if name != "config")
+CLAIM_KEYS = tuple(CLAIM_FIELDS)
 KEYS_OF = {  # besides the fields of a scenario
     "plan": ("top",),
     "estimate": ("top", "layout"),
@@ -89,7 +90,7 @@ def programme(texts: Texts) -> Any:
 def audit(texts: Texts) -> Any:
     """What a claim about a run implies, and whether it can be."""
     _check_keys("audit", texts)
-    return audit_json(audit_of(claim_of(texts, {n: n for n in CLAIM_FIELDS})))
+    return audit_json(audit_of(claim_of(texts, {n: n for n in CLAIM_NAMES})))
 
 
 def offers(texts: Texts) -> Any:

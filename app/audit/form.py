@@ -13,6 +13,7 @@ import streamlit as st
 
 from app.audit.audit import Audit, audit_of
 from app.audit.claim import claim_of
+from app.audit.fields import FIELDS, LABELS
 from app.audit.speed import NAMES, times
 from app.document import format as fmt
 from app.scenario.fields import fields_of, written
@@ -21,27 +22,7 @@ from app.web import view_query
 from core.errors import RuncastError, shown
 from core.scenario import Scenario
 
-# Field of a claim -> its label and its help, in the order of the form.
-FIELDS = {
-    "model": ("Model", "A preset; experts count as active"),
-    "tokens": ("Training tokens", "1e12, 15T, 500B"),
-    "gpu": ("Accelerator", "One kind"),
-    "num_gpus": ("Number of GPUs", "Or GPU-hours and days, which give it"),
-    "days": ("Days", "How long it took: 25"),
-    "usd": ("Dollars", "Of the whole run: 460k"),
-    "usd_per_gpu_hour": ("USD per GPU-hour", "Of one GPU, not of a node"),
-    "precision": ("Precision", "Empty: every one of the accelerator"),
-    "gpu_hours": ("GPU-hours", "Instead of days, or checked against them"),
-    "tokens_per_s": ("Tokens per second", "Of the whole run; instead of days, or checked"),
-    "mfu": ("MFU", "0.45, 45% or 45-50%; instead of days, or checked"),
-    "task": ("Task", "pretrain, sft, lora or qlora; empty: all weights are trained"),
-    "seq_len": ("Sequence length", "8k is 8192; empty: that of published runs of the model"),
-    "global_batch_size": ("Global batch size", "Sequences a step, for the forecast"),
-    "params": ("Parameters counted", "Active ones, where a claim counts its own: 70B"),
-    "memory_gb": ("Memory of a GPU (GB)", "As claimed"),
-}
 USUAL = ("model", "tokens", "gpu", "num_gpus", "days", "usd", "usd_per_gpu_hour", "precision")
-LABELS = {name: label for name, (label, _) in FIELDS.items()} | {"config": "Model"}
 EXAMPLES = {
     "70B, 1T tokens, 256 H100, 25 days": {
         "model": "llama3.1-70b", "tokens": "1T", "gpu": "H100-80GB-SXM", "num_gpus": "256",

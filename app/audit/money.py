@@ -17,7 +17,7 @@ USD_PER_KWH = 0.05  # assumed: cheap electricity
 SPOT = "spot"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Check:
     """One comparison of the claim's `value` with a `limit`."""
 
@@ -111,10 +111,10 @@ def same_check(
     sentence ends with `differs`, written with the ratio, and the mistakes that would explain it."""
     ratio = claimed / product
     if abs(ratio - 1) <= SAME:
-        return Check(status="pass", sentence=f"{sentence}.", value=claimed, limit=product)
+        return Check("pass", f"{sentence}.", value=claimed, limit=product)
     why = consistent_if(slips_of(ratio, usual))
     sentence += f"{differs.format(f'{ratio:.3g}')}.{why}"
-    return Check(status="fail", sentence=sentence, value=claimed, limit=product)
+    return Check("fail", sentence, value=claimed, limit=product)
 
 
 def dollars_check(claim: Claim) -> Check:
@@ -122,13 +122,12 @@ def dollars_check(claim: Claim) -> Check:
     hours, given, usd = claim.paid_gpu_hours, claim.usd_per_gpu_hour, claim.usd
     if hours is None or (usd is None and given is None):
         return Check(
-            status="not given",
-            sentence="No dollars are claimed: usd or usd_per_gpu_hour would be checked.",
+            "not given", "No dollars are claimed: usd or usd_per_gpu_hour would be checked."
         )
     if usd is None or given is None:
         price, total = price_of(claim), usd_of(claim)
         text = f"{fmt.count(hours)} GPU-hours at {fmt.usd_per_hour(price)} are {dollars(total)}."
-        return Check(status="info", sentence=text, value=total)
+        return Check("info", text, value=total)
     product, node = hours * given, float(claim.chip.gpus_per_node)
     off = abs(usd / product - 1)
     return same_check(
@@ -138,10 +137,10 @@ def dollars_check(claim: Claim) -> Check:
         f"{dollars(usd)} is claimed" + (f", {fmt.percent(off)} off" if 0 < off <= SAME else ""),
         ": {} times as much",
         (
-            Slip(factor=1 / node, sentence=f"the price were of a node of {node:.0f} GPUs"),
-            Slip(factor=node, sentence=f"GPUs were counted as nodes of {node:.0f}"),
-            Slip(factor=1 / 24, sentence="the price were of a day"),
-            Slip(factor=2.0, sentence="the work were done twice, or paid both ways"),
+            Slip(1 / node, f"the price were of a node of {node:.0f} GPUs"),
+            Slip(node, f"GPUs were counted as nodes of {node:.0f}"),
+            Slip(1 / 24, "the price were of a day"),
+            Slip(2.0, "the work were done twice, or paid both ways"),
         ),
     )
 
@@ -152,20 +151,20 @@ def price_check(claim: Claim) -> Check:
     known = prices_of(chip.name, claim.scenario.prices)
     if price is None:
         text = f"No price follows from the claim. {_market(known)}".strip()
-        return Check(status="not given", sentence=text)
+        return Check("not given", text)
     watts = chip.tdp_watts or 0.0
     floor = float(power_usd_per_gpu_hour(watts=watts, usd_per_kwh=USD_PER_KWH))
     if price < floor:
         return Check(
-            status="fail",
-            sentence=f"{fmt.usd_per_hour(price)} for a GPU is less than its electricity alone: "
+            "fail",
+            f"{fmt.usd_per_hour(price)} for a GPU is less than its electricity alone: "
             f"{watts:,.0f} W at ${USD_PER_KWH:g} a kWh (assumed) are {fmt.usd_per_hour(floor)}.",
             value=price,
             limit=floor,
         )
     if known.ever_low is None or known.ever_high is None:
         text = f"No price of {chip.name} is known to compare with."
-        return Check(status="info", sentence=text, value=price)
+        return Check("info", text, value=price)
     return _against_market(chip, price, known, low=known.ever_low, high=known.ever_high)
 
 
@@ -187,8 +186,8 @@ def _against_market(
             )
         outside = committed is not None and not committed[0] <= price <= committed[1]
         return Check(
-            status="fail" if outside else "warn",
-            sentence=f"{says} is {side} every price of {chip.name} that was ever seen "
+            "fail" if outside else "warn",
+            f"{says} is {side} every price of {chip.name} that was ever seen "
             f"here.{hint} {_market(known)}",
             value=price,
             limit=limit,
@@ -200,8 +199,8 @@ def _against_market(
     elif known.middle is not None:
         place = f"is {price / known.middle:.2g} times the median of today's offers"
     return Check(
-        status="warn" if only_spot else "pass",
-        sentence=f"{says} {place}. {_market(known)}",
+        "warn" if only_spot else "pass",
+        f"{says} {place}. {_market(known)}",
         value=price,
         limit=known.middle,
     )

@@ -11,7 +11,8 @@ import streamlit as st
 from app.audit import charts, document, form
 from app.audit.audit import Audit
 from app.audit.checks import TITLES
-from app.audit.words import RULE, assumption_sentences, claim_sentence, verdict_sentence
+from app.audit.document import RULE, assumption_sentences, claim_sentence, verdict_sentence
+from app.audit.fields import FIELDS
 from app.document import chart_files, page
 from app.document.escape import as_text
 from app.document.glossary import explained
@@ -68,7 +69,7 @@ def _draw_form() -> None:
     with st.form("audit_claim", border=True):
         for name in form.USUAL:
             _draw_field(name)
-        rest = [n for n in form.FIELDS if n not in form.USUAL]
+        rest = [n for n in FIELDS if n not in form.USUAL]
         with st.expander("More that a claim may say"):
             for name in rest:
                 _draw_field(name)
@@ -80,7 +81,7 @@ def _draw_form() -> None:
 
 
 def _draw_field(name: str) -> None:
-    label, text = form.FIELDS[name]
+    label, text = FIELDS[name].label, FIELDS[name].help
     options: dict[str, Callable[[], list[str]]] = {
         "model": lambda: [*model_names(), CUSTOM],
         "gpu": lambda: [n for n in accelerator_names() if n != CUSTOM],

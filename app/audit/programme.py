@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urlencode
 
-from app.audit.numbers import number_of
+from app.audit.claim import number_of
 from app.command.given import Given
 from app.command.values import plan_scenario
 from app.forecast.resolve import resolve_strict

@@ -56,6 +56,17 @@ class PublishedRun(PublishedRate):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunKind:
+    """What is alike in the runs of a class, other than the accelerator."""
+
+    bits: int
+    has_experts: bool
+    active_params: float
+    is_cut: bool = False  # a wide model cut to a few layers
+    adapters: bool = False  # only adapters are trained
+
+
+@dataclass(frozen=True, slots=True)
 class Best:
     """The run that bounds a claim; `flops_per_s` is scaled to the accelerator of the claim."""
 
@@ -166,87 +177,52 @@ def usual_seq_len(model: Transformer) -> int | None:
     return max(seen, key=lambda n: (seen[n], n)) if seen else None
 
 
-def class_of(
-    accelerator: str,
-    *,
-    bits: int,
-    has_experts: bool,
-    active: float,
-    cut: bool = False,
-    adapters: bool = False,
-) -> tuple[PublishedRun, ...]:
+def class_of(accelerator: str, kind: RunKind) -> tuple[PublishedRun, ...]:
     """The published runs of one class, the fastest first."""
-    alike = _alike(bits, has_experts, active, cut, adapters)
-    found = (r for r in alike if r.accelerator == accelerator)
-    return tuple(sorted(found, key=lambda r: -r.flops_per_s))
+    runs = (r for r in _alike(kind) if r.accelerator == accelerator)
+    return tuple(sorted(runs, key=lambda r: -r.flops_per_s))
 
 
-def best_of(
-    chip: Accelerator,
-    *,
-    bits: int,
-    has_experts: bool,
-    active: float,
-    cut: bool = False,
-    adapters: bool = False,
-) -> Best | None:
+def best_of(chip: Accelerator, kind: RunKind) -> Best | None:
     """The run that bounds a claim, and among which runs it is the best; None if no run with
-    matmuls of this width has been published. `adapters`: the claim trains only adapters."""
-    peak = peak_flops_per_s(chip, bits)
+    matmuls of this width has been published."""
+    bits, peak = kind.bits, peak_flops_per_s(chip, kind.bits)
     if peak is None:
         return None
-    own = class_of(
-        chip.name, bits=bits, has_experts=has_experts, active=active, cut=cut, adapters=adapters
-    )
-    sort = "models with experts" if has_experts else "dense models"
-    kind = f"{bits}-bit runs of {sort} of this size"
+    own = class_of(chip.name, kind)
+    sort = "models with experts" if kind.has_experts else "dense models"
+    scope = f"{bits}-bit runs of {sort} of this size"
     choices = [
-        Best(
-            run=r,
-            flops_per_s=r.flops_per_s,
-            scope=f"{kind} on {chip.name}",
-            in_class=True,
-            num_runs=len(own),
-        )
+        Best(r, r.flops_per_s, f"{scope} on {chip.name}", in_class=True, num_runs=len(own))
         for r in own[:1]
     ]
     if len({r.source for r in own}) >= 2:
         return choices[0]
-    alike = _alike(bits, has_experts, active, cut, adapters)
-    generation = chip.architecture.generation
+    alike, generation = _alike(kind), chip.architecture.generation
     others = [r for r in alike if r.generation == generation and r.accelerator != chip.name]
-    wider = f"{kind} on {generation if others else 'any accelerator'}"
-    found = [(others or alike, wider)]
+    wider = [(others or alike, f"{scope} on {generation if others else 'any accelerator'}")]
     if not own:
-        known = published_runs(with_cut=cut, with_adapters=adapters)
+        known = published_runs(with_cut=kind.is_cut, with_adapters=kind.adapters)
         every = [r for r in known if r.bits == bits]
         on_chip = [r for r in every if r.accelerator == chip.name]
-        found.append((on_chip, f"{bits}-bit runs of any model on {chip.name}"))
+        wider.append((on_chip, f"{bits}-bit runs of any model on {chip.name}"))
         if not alike and not on_chip:
-            found.append((every, f"{bits}-bit runs of any model on any accelerator"))
-    choices += [_scaled(runs, peak, scope, len(own)) for runs, scope in found if runs]
+            wider.append((every, f"{bits}-bit runs of any model on any accelerator"))
+    choices += [_scaled(runs, peak, scope, len(own)) for runs, scope in wider if runs]
     return max(choices, key=lambda b: b.flops_per_s, default=None)
 
 
 def _scaled(runs: Iterable[PublishedRun], peak: float, scope: str, num_runs: int) -> Best:
     """The run with the largest share of its own peak, scaled to the peak of the claim."""
     run = max(runs, key=lambda r: r.share_of_peak)
-    return Best(
-        run=run,
-        flops_per_s=run.share_of_peak * peak,
-        scope=f"{scope}, as a share of the dense peak",
-        in_class=False,
-        num_runs=num_runs,
-    )
+    scope += ", as a share of the dense peak"
+    return Best(run, run.share_of_peak * peak, scope, in_class=False, num_runs=num_runs)
 
 
-def _alike(
-    bits: int, has_experts: bool, active: float, cut: bool, adapters: bool
-) -> list[PublishedRun]:
+def _alike(kind: RunKind) -> list[PublishedRun]:
     return [
         r
-        for r in published_runs(with_cut=cut, with_adapters=adapters)
-        if r.bits == bits
-        and r.has_experts == has_experts
-        and 1 / ALIKE <= r.active_params / active <= ALIKE
+        for r in published_runs(with_cut=kind.is_cut, with_adapters=kind.adapters)
+        if (r.bits, r.has_experts) == (kind.bits, kind.has_experts)
+        and 1 / ALIKE <= r.active_params / kind.active_params <= ALIKE
     ]

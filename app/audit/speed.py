@@ -12,6 +12,7 @@ from app.audit.published import (
     ADAPTER_TASKS,
     PEAKS,
     Best,
+    RunKind,
     best_of,
     is_cut,
     is_mixture,
@@ -43,7 +44,7 @@ USUAL = ("bf16", "fp8", "nvfp4")  # one recipe per width of matmuls
 NAMES = {verdict: verdict.replace("_", " ") for verdict in VERDICTS}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Decides:
     """The comparison that a verdict rests on: `claimed` against `limit`, in one unit."""
 
@@ -92,6 +93,11 @@ class Speed:
         return self.flops_per_s / self.peak
 
     @property
+    def share_of_mixed_peak(self) -> float:
+        """Share of the peak with attention and LM head in 16 bits."""
+        return self.flops_per_s / self.blended_peak
+
+    @property
     def over_best(self) -> float | None:
         """The claim as a multiple of the best published run."""
         return None if self.best is None else self.flops_per_s / self.best.flops_per_s
@@ -128,24 +134,20 @@ class Speed:
         """The comparison that the verdict rests on."""
         flops = "FLOP/s per GPU"
         if self.verdict == "impossible":
-            return Decides(
-                against="dense_peak", claimed=self.flops_per_s, limit=self.peak, unit=flops
-            )
+            return Decides("dense_peak", self.flops_per_s, self.peak, flops)
         rate, forecast = self.claim.rate, self.forecast
         # Above everything published, but inside the forecast; or there is no forecast to be inside.
         first = self.verdict == "optimistic" and forecast is not None and rate <= forecast.p90
         beaten = self.over_best is not None and self.over_best > self.margin
         if self.best is not None and (beaten or first or (forecast is None and self.fits)):
             limit = self.best.flops_per_s
-            return Decides(
-                against="best_published", claimed=self.flops_per_s, limit=limit, unit=flops
-            )
+            return Decides("best_published", self.flops_per_s, limit, flops)
         tokens = "tokens/s per GPU"
         if forecast is None:
-            return Decides(against="memory", claimed=rate, limit=None, unit=tokens)
+            return Decides("memory", rate, None, tokens)
         if self.verdict == "conservative":
-            return Decides(against="forecast_p10", claimed=rate, limit=forecast.p10, unit=tokens)
-        return Decides(against="forecast_p90", claimed=rate, limit=forecast.p90, unit=tokens)
+            return Decides("forecast_p10", rate, forecast.p10, tokens)
+        return Decides("forecast_p90", rate, forecast.p90, tokens)
 
     @property
     def peak_sentence(self) -> str:
@@ -213,6 +215,17 @@ def precisions_of(claim: Claim) -> tuple[str, ...]:
     return tuple(found)
 
 
+def kind_of(claim: Claim, bits: int) -> RunKind:
+    """The kind of published runs that a claim is compared with."""
+    return RunKind(
+        bits=bits,
+        has_experts=is_mixture(claim.model.transformer),
+        active_params=claim.active_params,
+        is_cut=is_cut(claim.model.transformer),
+        adapters=claim.scenario.task in ADAPTER_TASKS,
+    )
+
+
 def speed_of(claim: Claim, name: str) -> Speed:
     """The claim in one precision."""
     bits = precision(name).matmul_bits
@@ -233,14 +246,7 @@ def speed_of(claim: Claim, name: str) -> Speed:
             )
         ),
         has_published=bits in published_bits(chip),
-        best=best_of(
-            chip,
-            bits=bits,
-            has_experts=is_mixture(model),
-            active=claim.active_params,
-            cut=is_cut(model),
-            adapters=claim.scenario.task in ADAPTER_TASKS,
-        ),
+        best=best_of(chip, kind_of(claim, bits)),
         plan=plan,
         forecast=None if plan is None else plan.tokens_per_s.times(1 / claim.num_gpus),
         no_forecast=no_forecast,

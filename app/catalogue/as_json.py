@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import fields
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 
 from app.document import format as fmt
+from app.document.as_json import attributes
 from app.forecast.machines import machine
 from app.scenario.model import NamedModel, model_of
 from core.errors import ScenarioError, unknown_name
@@ -28,115 +29,31 @@ from pricing import offers as prices
 SCHEMA_VERSION = 1
 
 
-class Fact(TypedDict):
-    """One number of an accelerator in SI units, with its source."""
-
-    value: float
-    printed: str
-    source: str
-    source_date: str
-    assumed: bool
-
-
-class Gpu(TypedDict):
-    """One accelerator; a fact is null if no source prints it."""
-
-    name: str
-    vendor: str
-    note: str
-    facts: dict[str, Fact | None]
-
-
-class Gpus(TypedDict):
-    """All accelerators that a forecast supports."""
-
-    schema_version: int
-    gpus: list[Gpu]
-
-
-class OfferRow(TypedDict):
-    """One offer of the price snapshot, in its newest version."""
-
-    accelerator: str
-    provider: str
-    instance_type: str
-    gpu_count: int
-    region: str
-    purchase: str
-    usd_per_hour: float | None
-    usd_per_gpu_hour: float | None
-    scale_out_gbit_per_s: float | None
-    network_assumed: bool | None
-    observed_at: str
-    age_days: int | None
-    quality: str
-    source: str
-    note: str
-
-
-class Offers(TypedDict):
-    """Newest offers, the cheapest GPU-hour first."""
-
-    schema_version: int
-    price_snapshot: dict[str, str]
-    num_offers: int
-    offers: list[OfferRow]
-
-
-class ModelFacts(TypedDict):
-    """One model at one sequence length."""
-
-    schema_version: int
-    id: str
-    label: str
-    source: str
-    total_params: int
-    active_params: int
-    flops_per_token: float
-    seq_len: int
-    max_seq_len: int | None
-    params: dict[str, int]
-    dims: dict[str, int | float | bool]
-
-
-class Presets(TypedDict):
-    """Every shipped model."""
-
-    schema_version: int
-    seq_len: int
-    models: list[ModelFacts]
-
-
-def gpus_json() -> Gpus:
+def gpus_json() -> dict[str, Any]:
     """Every accelerator of the table, in its order."""
     return {
         "schema_version": SCHEMA_VERSION,
         "gpus": [
-            {"name": a.name, "vendor": a.vendor, "note": a.note, "facts": facts_of(a)}
+            {**attributes(a, "name", "vendor", "note"), "facts": facts_of(a)}
             for a in facts.accelerators().values()
         ],
     }
 
 
-def facts_of(accelerator: Accelerator) -> dict[str, Fact | None]:
+def facts_of(accelerator: Accelerator) -> dict[str, dict[str, Any] | None]:
     """Every number of an accelerator with its source; None if no source prints it."""
     return {q: _fact(accelerator, q) for q in facts.NUMBERS}
 
 
-def _fact(accelerator: Accelerator, quantity: str) -> Fact | None:
+def _fact(accelerator: Accelerator, quantity: str) -> dict[str, Any] | None:
     value, source = getattr(accelerator, quantity), accelerator.sources.get(quantity)
     if value is None or source is None:
         return None
-    return {
-        "value": value,
-        "printed": source.printed,
-        "source": source.ref,
-        "source_date": source.date,
-        "assumed": source.assumed,
-    }
+    paths = {"source": "ref", "source_date": "date"}
+    return {"value": value, **attributes(source, "printed", "assumed", **paths)}
 
 
-def offers_json(scenario: Scenario, *, any_purchase: bool, today: dt.date) -> Offers:
+def offers_json(scenario: Scenario, *, any_purchase: bool, today: dt.date) -> dict[str, Any]:
     """Newest offers of the scenario's price snapshot for its GPUs, clouds and purchase kinds."""
     snapshot = prices.snapshot(scenario.prices)
     newest = prices.newest_per_place(snapshot.offers)
@@ -152,11 +69,7 @@ def offers_json(scenario: Scenario, *, any_purchase: bool, today: dt.date) -> Of
     rows.sort(key=lambda r: (r["usd_per_gpu_hour"] is None, r["usd_per_gpu_hour"] or 0.0))
     return {
         "schema_version": SCHEMA_VERSION,
-        "price_snapshot": {
-            "id": snapshot.id,
-            "newest": snapshot.newest,
-            "oldest": snapshot.oldest,
-        },
+        "price_snapshot": attributes(snapshot, "id", "newest", "oldest"),
         "num_offers": len(rows),
         "offers": rows,
     }
@@ -170,25 +83,16 @@ def _cloud(given: str, offers: tuple[Offer, ...]) -> str:
         raise unknown_name("cloud", given, known.values()) from None
 
 
-def _offer(offer: Offer, today: dt.date) -> OfferRow:
+def _offer(offer: Offer, today: dt.date) -> dict[str, Any]:
     gbit, assumed = _network(offer)
     usd = offer.usd_per_hour
+    names = "accelerator provider instance_type gpu_count region purchase usd_per_hour observed_at"
     return {
-        "accelerator": offer.accelerator,
-        "provider": offer.provider,
-        "instance_type": offer.instance_type,
-        "gpu_count": offer.gpu_count,
-        "region": offer.region,
-        "purchase": offer.purchase,
-        "usd_per_hour": usd,
+        **attributes(offer, *names.split(), "quality", "source", "note"),
         "usd_per_gpu_hour": None if usd is None else usd / offer.gpu_count,
         "scale_out_gbit_per_s": gbit,
         "network_assumed": assumed,
-        "observed_at": offer.observed_at,
         "age_days": fmt.age_days(offer.observed_at, today),
-        "quality": offer.quality,
-        "source": offer.source,
-        "note": offer.note,
     }
 
 
@@ -205,20 +109,17 @@ def _network(offer: Offer) -> tuple[float | None, bool | None]:
     return round(per_gpu * offer.gpu_count * 8 / 1e9, 6), not found.network_known
 
 
-def model_json(model: NamedModel, *, seq_len: int) -> ModelFacts:
+def model_json(model: NamedModel, *, seq_len: int) -> dict[str, Any]:
     """Parameters and training FLOPs per token (causal attention once, LM head included)."""
     dims = model.transformer
     flops = model_transformer.train_flops_per_token(dims, float(seq_len))
     return {
         "schema_version": SCHEMA_VERSION,
-        "id": model.id,
-        "label": model.label,
-        "source": model.source,
+        **attributes(model, "id", "label", "source", "max_seq_len"),
         "total_params": _whole(model_transformer.total_params(dims)),
         "active_params": _whole(model_transformer.active_params(dims)),
         "flops_per_token": float(flops),
         "seq_len": seq_len,
-        "max_seq_len": model.max_seq_len,
         "params": {  # the parts add up to total_params
             "layers": _whole(model_transformer.layer_params(dims)),
             "experts": _whole(model_transformer.routed_expert_params(dims)),
@@ -229,7 +130,7 @@ def model_json(model: NamedModel, *, seq_len: int) -> ModelFacts:
     }
 
 
-def presets_json(*, seq_len: int) -> Presets:
+def presets_json(*, seq_len: int) -> dict[str, Any]:
     """All presets, in the order of their table."""
     models = [model_of(Scenario(model=name)) for name in PRESETS]
     return {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from app.catalogue.as_json import Fact, Gpu, Gpus, ModelFacts, OfferRow, Offers, Presets
+from typing import Any
+
 from app.document import format as fmt
 from app.document import vocabulary
 from app.document.blocks import Block, Paragraph
@@ -29,7 +30,7 @@ LEGEND = (
 )
 
 
-def gpus_blocks(gpus: Gpus) -> tuple[Block, ...]:
+def gpus_blocks(gpus: dict[str, Any]) -> tuple[Block, ...]:
     """One line per accelerator; figures that no source prints are marked."""
     columns = (
         Column(name="name", head="GPU", value=lambda gpu: gpu["name"], is_text=True),
@@ -38,9 +39,9 @@ def gpus_blocks(gpus: Gpus) -> tuple[Block, ...]:
     return Table(caption="GPUs", columns=columns, rows=tuple(gpus["gpus"])), Paragraph(LEGEND)
 
 
-def _fact(head: str, quantity: str, unit: str) -> Column[Gpu]:
-    def value(gpu: Gpu) -> str:
-        fact: Fact | None = gpu["facts"].get(quantity)
+def _fact(head: str, quantity: str, unit: str) -> Column[dict[str, Any]]:
+    def value(gpu: dict[str, Any]) -> str:
+        fact = gpu["facts"].get(quantity)
         if fact is None:
             return fmt.MISSING
         number = fact["value"]
@@ -50,7 +51,7 @@ def _fact(head: str, quantity: str, unit: str) -> Column[Gpu]:
     return Column(name=quantity, head=head, value=value)
 
 
-OFFER_COLUMNS: tuple[Column[OfferRow], ...] = (
+OFFER_COLUMNS: tuple[Column[dict[str, Any]], ...] = (
     column("$/GPU-h", lambda o: fmt.usd_per_hour(o["usd_per_gpu_hour"]).removesuffix("/h")),
     text_column("GPUs", lambda o: f"{o['gpu_count']} x {o['accelerator']}"),
     text_column("Seller", lambda o: f"{o['provider']} {o['instance_type']}", least=18),
@@ -69,7 +70,7 @@ OFFER_COLUMNS: tuple[Column[OfferRow], ...] = (
 )
 
 
-def offers_blocks(offers: Offers) -> tuple[Block, ...]:
+def offers_blocks(offers: dict[str, Any]) -> tuple[Block, ...]:
     """One line per offer, the cheapest GPU-hour first."""
     rows = tuple(offers["offers"])
     shown, total, snapshot = len(rows), offers["num_offers"], offers["price_snapshot"]
@@ -84,7 +85,7 @@ def offers_blocks(offers: Offers) -> tuple[Block, ...]:
     )
 
 
-def presets_blocks(presets: Presets) -> tuple[Block, ...]:
+def presets_blocks(presets: dict[str, Any]) -> tuple[Block, ...]:
     """One line per shipped model."""
     columns = (
         text_column("Model", lambda m: str(m["id"])),
@@ -98,7 +99,7 @@ def presets_blocks(presets: Presets) -> tuple[Block, ...]:
     return (Table(caption="Models", columns=columns, rows=tuple(presets["models"])),)
 
 
-def model_blocks(model: ModelFacts) -> tuple[Block, ...]:
+def model_blocks(model: dict[str, Any]) -> tuple[Block, ...]:
     """One model: its size by part, its FLOPs, its dimensions, its source."""
     rows = [
         ("total parameters", fmt.count(model["total_params"])),

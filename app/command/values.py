@@ -24,6 +24,7 @@ from core.errors import ScenarioError, shown
 from core.model.transformer import Transformer
 from core.programme.stage_link import FIELD, KEY
 from core.scenario import LINK_VERSION, MAX_QUERY_CHARS, Scenario
+from core.units import whole_number
 from pricing.book.files import has_book
 from pricing.offers import installed_id, snapshot_ids
 
@@ -216,8 +217,4 @@ def _without_maker(found: dict[str, Any], what: str) -> list[str]:
 
 def plans_to_show(text: str | None, default: int, *, option: str = "--top") -> int:
     """The parsed value of `--top`, or of another option that says how far to list plans."""
-    if text is None:
-        return default
-    if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= TOP_MAX):
-        raise ScenarioError(f"{option} {shown(text)} is not a whole number from 1 to {TOP_MAX}.")
-    return int(text)
+    return default if text is None else whole_number(text, option, TOP_MAX)

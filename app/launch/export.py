@@ -20,6 +20,7 @@ from core.errors import ScenarioError, shown
 from core.scenario import Scenario
 from core.scenario.types import AUTO
 from core.search.plan import Plan
+from core.units import whole_number
 from hardware.stack_support import supports
 from pricing.disk import write_all_or_none
 from runners.recipes import quoting
@@ -88,7 +89,7 @@ def made(
     """The files of the plan that options, a link or a file describe, with notes for the user."""
     if name is not None:
         checked_name(name)  # report a mistake before the search
-    at = _rank(rank)
+    at = None if rank is None else whole_number(rank, "--rank", TOP_MAX)
     asked, notes = plan_scenario(given)
     if stack := stack_implied(asked, targets):
         asked = asked.model_copy(update={"stack": stack})
@@ -140,14 +141,6 @@ def _chosen(scenario: Scenario, plans: Sequence[Plan], rank: int | None) -> Plan
         if scenario.plan in ("", plan.id):
             return plan
     raise ScenarioError(f"The plan {shown(scenario.plan)} of the link is not among the plans.")
-
-
-def _rank(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= TOP_MAX):
-        raise ScenarioError(f"--rank {shown(text)} is not a whole number from 1 to {TOP_MAX}.")
-    return int(text)
 
 
 def single(export: Export) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from app.document.as_json import attributes
 from app.document.blocks import Block, Paragraph, Section
 from app.document.table import Column, Table
 from app.operate import data, installed, prices, settings, tools
@@ -81,14 +82,7 @@ def doctor_json(found: Sequence[Finding], now: datetime) -> dict[str, Any]:
         "status": worst(found),
         "at": now.isoformat(timespec="seconds"),
         "findings": [
-            {
-                "area": f.area,
-                "name": f.name,
-                "state": f.state,
-                "value": f.value,
-                "todo": f.todo or None,
-                **f.numbers,
-            }
+            {**attributes(f, "area", "name", "state", "value"), "todo": f.todo or None, **f.numbers}
             for f in found
         ],
     }

@@ -20,7 +20,8 @@ import typer
 
 from app.command.options import Text, text_option
 from app.document.echo import echo
-from core.errors import RuncastError, ScenarioError, not_installed, shown
+from core.errors import RuncastError, not_installed, shown
+from core.units import whole_number
 
 PAGE = Path(__file__).parents[1] / "server.py"
 PORT = 8501
@@ -45,7 +46,10 @@ def serve(
     """
     if find_spec("streamlit") is None:
         raise not_installed("streamlit", "ui")
-    number, host = _port(port), address or LOOPBACK[0]
+    number, host = (
+        PORT if port is None else whole_number(port, "--port", 65_535),
+        address or LOOPBACK[0],
+    )
     _check_free(host, number)
     at = f"http://{'localhost' if host in (*LOOPBACK, '0.0.0.0', '::') else host}:{number}"
     if host not in LOOPBACK and not os.environ.get("STREAMLIT_SERVER_ALLOWED_HOSTS"):
@@ -84,14 +88,6 @@ def _started(host: str, port: int) -> subprocess.Popen[bytes]:
         env={**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(paths)},
         stdout=subprocess.DEVNULL,
     )  # fmt: skip
-
-
-def _port(given: str | None) -> int:
-    if given is None:
-        return PORT
-    if not (given.isascii() and given.isdigit() and 1 <= int(given[:6]) <= 65535):
-        raise ScenarioError(f"--port {shown(given)} is not a whole number from 1 to 65535.")
-    return int(given)
 
 
 def _check_free(host: str, port: int) -> None:

@@ -14,6 +14,7 @@ import typer
 from app.command.options import AsJson, Text, print_json, text_option
 from app.document.echo import echo
 from core.errors import ScenarioError, shown
+from core.units import whole_number
 
 if TYPE_CHECKING:
     from pricing.series import Sku
@@ -89,7 +90,7 @@ def on(
     from pricing.history import price_on
 
     asked = _day("DAY", day)
-    most, num_machines = _count(top), _count(machines, default=1)
+    most, num_machines = _count(top), _count(machines, 1, "--machines")
     machine_hours = num_machines * _hours(hours)
     store = _store_if_any()
     wanted = _skus(
@@ -225,12 +226,8 @@ def _day(what: str, text: str) -> dt.date:
         raise ScenarioError(f"{what} {shown(text)} is not a day like 2026-01-31.") from None
 
 
-def _count(text: Text, default: int = SHOWN) -> int:
-    if text is None:
-        return default
-    if not (text.isascii() and text.isdecimal() and 0 < int(text[:9]) <= ROWS_MAX):
-        raise ScenarioError(f"{shown(text)} is not a number from 1 to {ROWS_MAX}.")
-    return int(text)
+def _count(text: Text, default: int = SHOWN, option: str = "--top") -> int:
+    return default if text is None else whole_number(text, option, ROWS_MAX)
 
 
 def _hours(text: Text) -> float:

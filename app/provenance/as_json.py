@@ -6,14 +6,13 @@ import datetime as dt
 from dataclasses import replace
 
 from app.document import format as fmt
-from app.document.as_json import Json, number
+from app.document.as_json import Json, attributes
 from app.provenance.age import url_in
 from app.provenance.document import source_text
 from app.provenance.record import Record, undated, walked
-from app.scenario.link_query import link_query
+from app.scenario.link_query import document_head
 from core.scenario import Scenario
 from core.search.plan import Plan
-from pricing.offers import snapshot
 
 SCHEMA_VERSION = 2
 FORMER = {"expected_usd": "total_usd", "expected_hours": "total_hours"}  # other keys of the same
@@ -24,14 +23,8 @@ def provenance_json(
 ) -> dict[str, Json]:
     """The JSON document that `runcast where --json` prints."""
     return {
-        "schema_version": SCHEMA_VERSION,
-        "link": link_query(scenario, snapshot(scenario.prices).id),
-        "plan": {
-            "id": plan.id,
-            "rank": plan.rank,
-            "accelerator": plan.offer.accelerator,
-            "num_gpus": plan.num_gpus,
-        },
+        **document_head(scenario, SCHEMA_VERSION),
+        "plan": attributes(plan, "id", "rank", "num_gpus", accelerator="offer.accelerator"),
         "shown": [r.key for r in records],
         "numbers": [
             *(_number(r, today) for r in walked(records)),
@@ -43,20 +36,13 @@ def provenance_json(
 def _number(r: Record, today: dt.date) -> Json:
     method, source = r.computed_as, r.source or undated("")
     return {
-        "key": r.key,
-        "label": r.label,
-        "value": number(r.value),
-        "unit": r.unit,
-        "text": r.text,
-        "kind": r.kind,
+        **attributes(r, "key", "label", "value", "unit", "text", "kind", "note"),
         "inputs": [i.key for i in r.inputs],
         "source": source_text(r),
         "source_url": url_in(source.ref),
-        "source_date": source.date,
-        "source_prints": source.printed,
+        **attributes(source, source_date="date", source_prints="printed"),
         "age_days": fmt.age_days(source.date, today),
         "method": method.formula if method else "",
         "method_source": method.source if method else "",
         "module": method.module if method else "",
-        "note": r.note,
     }

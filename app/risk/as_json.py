@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
-from app.document.as_json import Json, number
+from app.document.as_json import Json, as_json, attributes, number
 from app.plan.as_json import brief_json
 from app.risk.risk import Risk
 from app.risk.words import risk_sentences
-from app.scenario.link_query import link_query
+from app.scenario.link_query import document_head
 from core.cost.uncertain import Uncertain
 from core.scenario import Scenario
 from core.units import HOUR_S
-from pricing.offers import snapshot
 
 SCHEMA_VERSION = 1
 
@@ -21,8 +18,7 @@ def risk_json(scenario: Scenario, risk: Risk) -> dict[str, Json]:
     """The document of `runcast risk --json`; null: could not be computed."""
     rate, cost, finishes = float(risk.job.failures_per_s), risk.plan.cost, risk.finishes
     return {
-        "schema_version": SCHEMA_VERSION,
-        "link": link_query(scenario, snapshot(scenario.prices).id),
+        **document_head(scenario, SCHEMA_VERSION),
         "sentences": list(risk_sentences(scenario, risk)),
         "plan": brief_json(risk.plan),
         "finishes": finishes,
@@ -33,12 +29,9 @@ def risk_json(scenario: Scenario, risk: Risk) -> dict[str, Json]:
         "hours": spread_json(risk.hours),
         "usd": spread_json(risk.usd),
         "paid": spread_json(risk.plan.paid if finishes else None),
-        "failures_only_hours": number(cost.failures_only_hours),
-        "failures_only_usd": number(cost.failures_only_usd),
+        **attributes(cost, "failures_only_hours", "failures_only_usd"),
         "misses_deadline_probability": risk.misses_deadline,
-        "badput_hours": {cause: number(hours) for cause, hours in cost.hour_terms.items()}
-        if finishes
-        else None,
+        "badput_hours": as_json(cost.hour_terms) if finishes else None,
         "checkpoint_intervals": [
             {
                 "name": i.name,
@@ -53,7 +46,7 @@ def risk_json(scenario: Scenario, risk: Risk) -> dict[str, Json]:
         "simulated_hours": None
         if risk.bursty is None
         else dict(zip(("expected", "p50", "p90"), map(number, risk.bursty), strict=True)),
-        "inputs": [asdict(i) for i in risk.inputs],
+        "inputs": as_json(risk.inputs),
     }
 
 
@@ -61,8 +54,5 @@ def spread_json(figures: Uncertain | None) -> Json:
     """Every figure of hours or dollars; the keys that end in `_all` repeat the others."""
     if figures is None:
         return None
-    p10, p50, p90 = map(number, (figures.p10, figures.p50, figures.p90))
-    return {
-        "expected": number(figures.mean), "p50": p50, "p90": p90,
-        "p10_all": p10, "p50_all": p50, "p90_all": p90,
-    }  # fmt: skip
+    names = {"expected": "mean", "p10_all": "p10", "p50_all": "p50", "p90_all": "p90"}
+    return attributes(figures, "p50", "p90", **names)

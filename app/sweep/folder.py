@@ -20,6 +20,7 @@ import orjson
 from filelock import FileLock, Timeout
 
 from core.errors import ScenarioError, shown
+from pricing.disk import sync_folder
 
 SCHEMA = "runcast-sweep/1"
 _OWN = {"lock", "manifest.json.new"}  # left by a kill before the manifest is in place
@@ -59,7 +60,7 @@ class SweepFolder:
             part = self.path / f"cells-{last + 1:04}.jsonl"
             self._out = part.open("xb")
             self._parts.append(part)
-            _sync_folder(self.path)
+            sync_folder(self.path)
         for number, line in whole:
             self.finished[number] = (self._parts[-1], self._out.tell())
             self._out.write(line)
@@ -159,15 +160,7 @@ def put_in_place(new: Path, file: Path) -> None:
     with new.open("rb") as written:
         os.fsync(written.fileno())
     new.replace(file)
-    _sync_folder(file.parent)
-
-
-def _sync_folder(path: Path) -> None:
-    folder = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(file.parent)
 
 
 def _number(line: bytes) -> int | None:

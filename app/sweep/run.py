@@ -13,11 +13,11 @@ from app.document.progress import Console, cells_bar, error_console
 from app.forecast import price_book
 from app.scenario.version import made_with
 from app.sweep.cell import cell
-from app.sweep.cells import MAX_CELLS, Sweep, sweep_of
-from app.sweep.file import read_sweep_file
+from app.sweep.cells import MAX_CELLS, Sweep, read_sweep_file, sweep_of
 from app.sweep.folder import SCHEMA, SweepFolder, opened
 from app.sweep.results import write_results
 from core.errors import ScenarioError, shown
+from core.units import whole_number
 from pricing.book.files import load_book
 from pricing.offers import installed_id, snapshot_ids
 from runners.sweeps import WorkerError, on_processes, on_ray
@@ -35,8 +35,8 @@ def run_sweep(
     max_cells: str | None = None,
 ) -> list[str]:
     """Run or resume the sweep of a file; return the lines to print at its end."""
-    asked = None if workers is None else _whole("--workers", workers, MAX_WORKERS)
-    limit = MAX_CELLS if max_cells is None else _whole("--max-cells", max_cells, 10**9)
+    asked = None if workers is None else whole_number(workers, "--workers", MAX_WORKERS)
+    limit = MAX_CELLS if max_cells is None else whole_number(max_cells, "--max-cells", 10**9)
     sweep = sweep_of(read_sweep_file(file), max_cells=limit)
     console = error_console()
     books = _books(sweep)
@@ -146,10 +146,3 @@ def _checked(
                 f"its worker's price book {name!r} is not what it was when the sweep began", number
             )
         yield number, result["row"]
-
-
-def _whole(option: str, text: str, most: int) -> int:
-    digits = text.isascii() and text.isdigit() and len(text) <= len(str(most))
-    if not digits or not 1 <= int(text) <= most:
-        raise ScenarioError(f"{option} {shown(text)} is not a whole number from 1 to {most:,}.")
-    return int(text)

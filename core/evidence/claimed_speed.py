@@ -126,7 +126,7 @@ def speed_verdict(
     return "plausible"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Slip:
     """A common mistake, and the factor by which it changes a figure."""
 
@@ -137,8 +137,7 @@ class Slip:
 def slips_of(ratio: float, usual: Iterable[Slip], *, tolerance: float = SAME) -> tuple[Slip, ...]:
     """The mistakes that explain why two figures differ by `ratio`, the closest first.
 
-    >>> [s.factor for s in slips_of(8.1, [Slip(factor=8.0, sentence=""),
-    ...     Slip(factor=2.0, sentence="")])]
+    >>> [s.factor for s in slips_of(8.1, [Slip(8.0, ""), Slip(2.0, "")])]
     [8.0]
     """
     found = [s for s in usual if isclose(ratio, s.factor, rel_tol=tolerance)]

@@ -13,8 +13,6 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
-
 from pricing.backup.archive import (
     FOLDERS,
     STORES,
@@ -31,7 +29,6 @@ from pricing.store.dump import dump_postgresql, dump_sqlite
 from pricing.store.engine import store_as_it_is
 
 WAIT_S = 60.0  # to wait for a running refresh
-LOOK_S = 0.2  # interval of checks for its end
 
 
 def data_folder() -> Path:
@@ -88,15 +85,9 @@ def no_refresh(prices: Path, *, wait_s: float) -> Iterator[None]:
     if not prices.is_dir():
         yield
         return
-    tries = Retrying(
-        retry=retry_if_exception_type(LeaseError),
-        stop=stop_after_delay(wait_s),
-        wait=wait_fixed(LOOK_S),
-        reraise=True,
-    )
-    with ExitStack() as held:
+    with ExitStack() as stack:
         try:
-            tries(lambda: held.enter_context(lease(prices)))
+            stack.enter_context(lease(prices, wait_s=wait_s))
         except LeaseError as e:
             raise BackupError(f"{e} Try again when it has ended.") from None
         for name in ("lease", "lease.lock"):

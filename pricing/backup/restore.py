@@ -21,6 +21,7 @@ from core.errors import FactError, shown
 from pricing.backup.archive import FOLDERS, STORES, BackupError, Manifest, Reader, opened
 from pricing.backup.checking import check_snapshots
 from pricing.backup.make import WAIT_S, data_folder, give_to_owner, kept_files, no_refresh
+from pricing.disk import make_private, private_folder, sync_folder
 from pricing.offers import installed_id
 from pricing.store.dump import (
     check_sqlite,
@@ -171,7 +172,7 @@ def _swap(staged: Path, data: Path, store: Store, manifest: Manifest, aside: Pat
                 step()
         shutil.rmtree(aside, ignore_errors=True)  # its content has been moved back
         raise
-    _sync(data)
+    sync_folder(data)
     if any(aside.iterdir()):
         give_to_owner(aside, data)
         return aside.name
@@ -183,10 +184,11 @@ def _put_store(
     staged: Path, store: Store, manifest: Manifest, aside: Path, undo: list[Undo]
 ) -> None:
     kind = "postgresql" if store.is_shared else "sqlite"
-    new, old = staged / STORES[kind], aside / STORES[kind]
+    new = staged / STORES[kind] if manifest.store.kind == kind else None
+    old = aside / STORES[kind]
     if store.file is not None:
-        _put_sqlite(new if manifest.store.kind == kind else None, store.file, store, old, undo)
-    elif manifest.store.kind == kind:
+        _put_sqlite(new, store.file, store, old, undo)
+    elif new is not None:
         if has_rows(store):
             dump_postgresql(store, old)
             undo.append(partial(restore_postgresql, store, old))
@@ -195,27 +197,25 @@ def _put_store(
 
 
 def _put_sqlite(new: Path | None, file: Path, store: Store, old: Path, undo: list[Undo]) -> None:
-    """Replace the store through SQLite, so that a server with the file open sees the old or the
-    new."""
-    if os.path.lexists(file):
+    """Replace the store through SQLite: a server with the file open sees the old or the new."""
+    if new is not None and os.path.lexists(file):
         try:
             dump_sqlite(store, old)
             undo.append(partial(load_sqlite, store, old))
-        except StoreError:  # damaged: it is moved aside as it is
+        except StoreError:
             old.unlink(missing_ok=True)
-            for end in ("", *_BESIDE_SQLITE):
-                if os.path.lexists(part := file.with_name(file.name + end)):
-                    _move(part, old.with_name(part.name), undo)
-    if new is None and os.path.lexists(file):
-        for end in ("", *_BESIDE_SQLITE):
-            file.with_name(file.name + end).unlink(missing_ok=True)
-    elif new is not None:
-        if not os.path.lexists(file):
-            file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-            give_to_owner(file, file.parent)
-            undo.append(partial(file.unlink, missing_ok=True))
-        load_sqlite(store, new)
+    if not old.exists():  # damaged, or nothing replaces it: it is moved aside as it is
+        for part in (file.with_name(file.name + end) for end in ("", *_BESIDE_SQLITE)):
+            if os.path.lexists(part):
+                _move(part, old.with_name(part.name), undo)
+    if new is None:
+        return
+    if not os.path.lexists(file):
+        private_folder(file.parent)
+        make_private(file)
+        give_to_owner(file, file.parent)
+        undo.append(partial(file.unlink, missing_ok=True))
+    load_sqlite(store, new)
 
 
 def _put_folder(new: Path, place: Path, aside: Path, undo: list[Undo]) -> None:
@@ -236,11 +236,3 @@ def _put_folder(new: Path, place: Path, aside: Path, undo: list[Undo]) -> None:
 def _move(source: Path, target: Path, undo: list[Undo]) -> None:
     shutil.move(source, target)
     undo.append(partial(shutil.move, target, source))
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)  # the new names survive a power cut
-    finally:
-        os.close(handle)

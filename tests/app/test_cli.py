@@ -346,7 +346,7 @@ def test_prices_that_are_not_here_are_said(run, asked):
         ([*PLAN, "--precision", "bf-16"], "Did you mean 'bf16'?"),
         ([*PLAN, "--budget-usd", "0"], "--budget-usd '0"),
         ([*PLAN, "--gpu", "a\nb"], "--gpu"),
-        ([*PLAN, "--top", "0"], "--top '0' is not a whole number from 1 to 1000."),
+        ([*PLAN, "--top", "0"], "--top '0' is not a whole number from 1 to 1,000."),
         ([*PLAN, "--top", "1e9"], "--top '1e9'"),
         ([*PLAN, "--link", "nonsense"], "is no link"),
         (["plan", "--link", "v=1&seqlen=1"], "Did you mean 'seq_len'?"),

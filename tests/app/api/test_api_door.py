@@ -92,7 +92,7 @@ def test_json_values_are_those_of_a_link(ask):
     [
         ("plan", {"modle": "x"}, "modle='x' is not a field of a scenario. Did you mean 'model'?"),
         ("plan", {"num_tokens": "ten"}, "num_tokens: 'ten' is not a number like"),
-        ("plan", {"top": "0"}, "top '0' is not a whole number from 1 to 1000."),
+        ("plan", {"top": "0"}, "top '0' is not a whole number from 1 to 1,000."),
         ("plan", {"gpu": "h1000"}, "Unknown accelerator 'h1000'."),
         ("estimate", {"model": "llama3.1-8b"}, "Missing layout, seq_len"),
         ("offers", {"gpus": "x"}, "Unknown key of offers 'gpus'. Did you mean 'gpu'?"),

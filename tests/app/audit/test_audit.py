@@ -5,10 +5,11 @@ import pytest
 
 from app.accuracy.row_words import PRECISION_NAMES
 from app.audit.audit import audit_of
-from app.audit.claim import OPTIONS, claim_of, usual_batch
-from app.audit.numbers import NUMBERS
+from app.audit.claim import NUMBERS, claim_of, usual_batch
+from app.audit.fields import OPTIONS
 from app.audit.published import (
     ALIKE,
+    RunKind,
     best_of,
     class_of,
     is_cut,
@@ -76,7 +77,7 @@ def test_70b_on_256_h100_in_25_days(a):
 
 
 def test_nvidias_own_best_is_in_the_class_and_would_take_27_to_28_days(a):
-    own = class_of("H100-80GB-SXM", bits=8, has_experts=False, active=70.55e9)
+    own = class_of("H100-80GB-SXM", RunKind(bits=8, has_experts=False, active_params=70.55e9))
     bridge = max(
         r.tokens_per_s_per_gpu for r in own if "Megatron-Bridge" in r.source and r.num_gpus == 64
     )
@@ -202,10 +203,14 @@ def test_the_peak_of_a_mix_is_harmonic():
 
 def judged(flops, chip, bits, model, active, adapters=False):
     """The verdict of peaks and published runs on FLOP/s of one GPU, without a forecast."""
-    best = best_of(
-        chip, bits=bits, has_experts=is_mixture(model), active=active, cut=is_cut(model),
+    kind = RunKind(
+        bits=bits,
+        has_experts=is_mixture(model),
+        active_params=active,
+        is_cut=is_cut(model),
         adapters=adapters,
-    )  # fmt: skip
+    )
+    best = best_of(chip, kind)
     return speed_verdict(
         share_of_peak=flops / peak_flops_per_s(chip, bits),
         over_best=flops / best.flops_per_s,
@@ -310,7 +315,7 @@ def test_half_again_the_best_of_its_class_is_not_credible(model, gpu, gpus, rate
 
 
 def test_a_class_is_of_one_accelerator_width_kind_and_size():
-    found = class_of("H100-80GB-SXM", bits=8, has_experts=False, active=70e9)
+    found = class_of("H100-80GB-SXM", RunKind(bits=8, has_experts=False, active_params=70e9))
     assert len(found) > 20
     assert {(r.accelerator, r.bits, r.has_experts) for r in found} == {("H100-80GB-SXM", 8, False)}
     sizes = np.array([r.active_params for r in found])
@@ -325,12 +330,18 @@ def test_models_cut_for_a_benchmark_bound_nothing():
 
 
 def test_a_thin_class_is_widened_and_says_so():
-    h200 = best_of(facts.accelerator("H200-141GB-SXM"), bits=8, has_experts=False, active=70e9)
+    h200 = best_of(
+        facts.accelerator("H200-141GB-SXM"), RunKind(bits=8, has_experts=False, active_params=70e9)
+    )
     assert (h200.in_class, h200.num_runs, h200.run.accelerator) == (False, 0, "H100-80GB-SXM")
     assert "on Hopper, as a share of the dense peak" in h200.scope
-    mi300 = best_of(facts.accelerator("MI300X"), bits=16, has_experts=False, active=70e9)
+    mi300 = best_of(
+        facts.accelerator("MI300X"), RunKind(bits=16, has_experts=False, active_params=70e9)
+    )
     assert "on CDNA 3, as a share of the dense peak" in mi300.scope
-    trn2 = best_of(facts.accelerator("Trn2"), bits=16, has_experts=False, active=70e9)
+    trn2 = best_of(
+        facts.accelerator("Trn2"), RunKind(bits=16, has_experts=False, active_params=70e9)
+    )
     assert "any accelerator" in trn2.scope
     assert trn2.flops_per_s < facts.accelerator("Trn2").bf16_flops_per_s
 
@@ -372,7 +383,7 @@ def test_printed_rates_are_read_strictly(tmp_path):
 
 
 def test_a_slip_is_named_only_where_it_explains_the_figure():
-    usual = (Slip(factor=8.0, sentence="nodes"), Slip(factor=2.0, sentence="sparse"))
+    usual = (Slip(8.0, "nodes"), Slip(2.0, "sparse"))
     assert [s.sentence for s in slips_of(7.9, usual)] == ["nodes"]
     assert not slips_of(7.0, usual)
 

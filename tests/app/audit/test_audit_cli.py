@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.audit.checks import TITLES
-from app.audit.claim import OPTIONS
+from app.audit.fields import OPTIONS
 from tests.support.documented_keys import keys
 
 A = ["audit", "--model", "llama3.1-70b", "--tokens", "1T", "--gpu", "h100", "--num-gpus", "256"]

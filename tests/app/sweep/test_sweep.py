@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.sweep.cells import MAX_CELLS, Sweep, sweep_of
-from app.sweep.file import read_sweep
+from app.sweep.cells import MAX_CELLS, Sweep, read_sweep, sweep_of
 from core.errors import ScenarioError
 from core.scenario import Scenario
 

@@ -9,7 +9,7 @@ from hypothesis import given
 
 from app.scenario.file import write_scenario
 from app.scenario.yaml import MAX_BYTES
-from app.sweep.file import Written, read_sweep, read_sweep_file
+from app.sweep.cells import Written, read_sweep, read_sweep_file
 from core.errors import ScenarioError
 from core.scenario import Scenario
 from tests.app.scenario.test_scenario_file import scenarios

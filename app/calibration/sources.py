@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.calibration.words import number
+from app.calibration.document import constant_name, number
 from app.document import format as fmt
+from app.document.table import Table, text_column
 from app.forecast import calibrations
 from app.forecast.machines import CUSTOM, accelerator_of
 from app.forecast.stack_limits import software
@@ -77,7 +78,7 @@ def sources_of(scenario: Scenario, accelerator_name: str) -> tuple[ValueSource, 
         if name == "matmul_fp8" and accelerator.fp8_flops_per_s is None:
             continue
         if c is not None and name in known:
-            kind, label, text = MEASURED, c.origin.label, _measured(known[name])
+            kind, label, text = MEASURED, c.source, _measured(known[name])
         else:
             rate, fraction = PARTS[name]
             entry = _entry(entries, software(scenario), fraction)
@@ -126,3 +127,13 @@ def summary(found: tuple[ValueSource, ...]) -> str:
     counts = {kind: sum(s.kind == kind for s in found) for kind in KINDS}
     listed = ", ".join(f"{fmt.count(n)} {kind}" for kind, n in counts.items() if n)
     return f"Of {fmt.count(len(found))} constants: {listed}."
+
+
+def table(rows: tuple[ValueSource, ...]) -> Table[ValueSource]:
+    """Where each constant of an accelerator comes from."""
+    columns = (
+        text_column("Constant", lambda s: constant_name(s.name)),
+        text_column("Source", lambda s: s.label),
+        text_column("Value", lambda s: s.text),
+    )
+    return Table(caption="Constants", columns=columns, rows=rows)

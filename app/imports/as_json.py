@@ -32,7 +32,7 @@ def import_json(found: Imported, kept: Added | None = None) -> dict[str, Any]:
         "profile": None if found.profile is None else asdict(found.profile),
         "constants": [asdict(c) for c in found.constants],
         "kept": kept and {
-            "id": kept.kept.id, "is_new": kept.is_new, "sentences": list(kept.sentences),
+            "id": kept.calibration.id, "is_new": kept.is_new, "sentences": list(kept.sentences),
         },
     }  # fmt: skip
 

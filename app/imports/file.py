@@ -13,8 +13,7 @@ from core.errors import ScenarioError, shown
 from core.machine.accelerator import Accelerator
 from hardware import facts, names
 from hardware.efficiency import GENERIC, efficiency
-from runners.calibration.fit import Constant
-from runners.calibration.fit_links import Link
+from runners.calibration.fit import Constant, Link
 from runners.imports import constants, mamf, nccl_tests, profiler, training_log
 from runners.imports.mamf import Mamf
 from runners.imports.nccl_tests import Table

@@ -289,6 +289,11 @@ class CalibResult(Record):
         return [row for row in self.results if row.probe == probe]
 
 
+def too_large(num_bytes: int) -> str:
+    """The sentence that refuses a file of so many bytes."""
+    return f"The result has {num_bytes / 1e6:,.0f} MB; at most {MAX_BYTES / 1e6:.0f} MB are read."
+
+
 def parse_result(data: bytes | str) -> CalibResult:
     """Parse a result from outside; ResultError, in one sentence, if any part is unsound."""
     return _parsed(data.encode(errors="replace") if isinstance(data, str) else data)
@@ -297,9 +302,7 @@ def parse_result(data: bytes | str) -> CalibResult:
 @kept_by_hash
 def _parsed(raw: bytes) -> CalibResult:
     if len(raw) > MAX_BYTES:
-        raise ResultError(
-            f"The result has {len(raw) / 1e6:,.0f} MB; at most {MAX_BYTES / 1e6:.0f} MB are read."
-        )
+        raise ResultError(too_large(len(raw)))
     try:
         found = json_value(raw, BOUNDS)
     except OutsideError as e:

@@ -21,7 +21,7 @@ from typing import Any
 
 from app.accuracy.own_runs import report_of_upload
 from app.buy.trace_file import read_trace
-from app.forecast.calibration_files import parse_kept
+from app.forecast.calibrations import parse_kept
 from app.imports.file import Asked, imported
 from app.prices.book_file import csv_cells, yaml_cells
 from app.scenario.file import read_scenario

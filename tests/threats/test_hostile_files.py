@@ -10,7 +10,7 @@ import time
 import pytest
 
 from app.buy.trace_file import read_trace
-from app.forecast.calibration_files import parse_kept
+from app.forecast.calibrations import parse_kept
 from core.errors import RuncastError
 from hardware.outside.kept import kept_by_hash
 from tests.conftest import ROOT

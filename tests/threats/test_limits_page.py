@@ -49,8 +49,8 @@ INTERNAL = {
         runners.imports.log_dllogger.SAMPLES_PER_S
         runners.probes.anonymous._ENV_KEPT app.web.link._KEPT hardware.habits.remat.KEPT""",
     "how long a text of ours is, or how it is laid out": """
-        app.audit.published.WIDEST app.calibration.words.MOST_HOSTS
-        app.forecast.calibration_files.ID_CHARS
+        app.audit.published.WIDEST app.calibration.document.MOST_HOSTS
+        app.forecast.calibrations.ID_CHARS
         app.document.chart_files.ARROW_BYTES app.document.chart_files.ENDS_DIGITS
         app.document.chart_files.WORTH_BYTES
         app.imports.row.ID_CHARS app.operate.data.SHOWN

@@ -13,11 +13,12 @@ import orjson
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.calibration import added, charts, effect, words
+from app.calibration import added, charts
 from app.calibration import document as tables
 from app.calibration import sources as calibration_sources
-from app.forecast import calibration_files as files
+from app.document import vocabulary
 from app.forecast import calibrations
+from app.forecast import calibrations as files
 from app.forecast.answer import answer
 from app.forecast.resolve import resolve_strict
 from app.web import form_words
@@ -234,8 +235,8 @@ def test_the_result_in_detail_has_its_flags_nodes_and_age():
     assert not page.exception
     text = said(page)
     assert "node 1 ('node1') by 12%" in text
-    assert words.MEANINGS["drift"] in text
-    assert words.MEANINGS["slow_node"] in text
+    assert tables.MEANINGS["drift"] in text
+    assert tables.MEANINGS["slow_node"] in text
     assert "days old, more than 180" in text
     assert "Of 10 constants: 10 measured." in text
     assert "in no fit, took" in text
@@ -253,32 +254,26 @@ def learned():
 
 def test_every_constant_and_every_flag_has_words():
     fields = {f for f in Calibrated.__dataclass_fields__ if not f.startswith("matmul_")}
-    assert set(words.NAMES) == fields | {"matmul_fp8"} == set(calibration_sources.PARTS)
+    assert set(vocabulary.MEASURED) == fields | {"matmul_fp8"} == set(calibration_sources.PARTS)
     source = Path(validity.__file__).read_text(encoding="utf-8")
-    assert all(f'"{code}"' in source for code in words.MEANINGS)
+    assert all(f'"{code}"' in source for code in tables.MEANINGS)
 
 
 def test_slower_is_said_of_lower_rates_and_of_longer_times(learned):
-    said = {c.name: words.moved(c) for c in learned.fitted.constants}
+    said = {c.name: tables.moved(c) for c in learned.fitted.constants}
     assert {said[n] for n in ("matmul", "attention", "memory", "elementwise", "scale_up")} == {
         "slower"
     }
     assert said["scale_out"] == "as assumed"
-    assert "Memory bandwidth x 0.90 (slower)" in words.moved_sentence(learned)
+    assert "Memory bandwidth x 0.90 (slower)" in tables.moved_sentence(learned)
 
 
-def test_the_charts_show_the_factors_the_ratio_and_the_curve(learned):
-    rows = tables.factors(learned)
+def test_charts_show_factors_and_curves(learned):
+    rows = tables.factors([learned])
     drawn = charts.factors(rows, theme="light").to_dict()
     low, high = drawn["layer"][1]["encoding"]["x"]["scale"]["domain"]
     assert low < rows["low"].min()
     assert high > max(1.0, rows["high"].max())
-    ratio = tables.held_out(learned)
-    assert list(ratio["forecast"]) == list(charts.FORECASTS)
-    assert list(ratio["measured_over_forecast"] * ratio["ratio"]) == pytest.approx([1.0, 1.0])
-    drawn = charts.ratios(ratio, theme="dark").to_dict()["datasets"].values()
-    band = next(row for rows in drawn for row in rows if "low" in row)
-    assert (1 / band["low"], 1 / band["high"]) == pytest.approx((1.05, 0.95))
     group = tables.group_name(learned.fitted.links[0])
     points, lines = (f(learned, group) for f in (tables.measured_points, tables.fitted_lines))
     assert len(points) == 14
@@ -286,8 +281,8 @@ def test_the_charts_show_the_factors_the_ratio_and_the_curve(learned):
         learned.fitted.links[0].bus_bytes_per_s / 1e9, rel=0.05
     )
     for of_ in charts.AXES:
-        assert charts.collectives(points, lines, of=of_, theme="light").to_dict()["layer"]
-    assert len(charts.history(tables.history([learned]), theme="light").to_dict()["layer"]) == 3
+        assert charts.collectives(points, lines, axis=of_, theme="light").to_dict()["layer"]
+    assert len(charts.history(rows, theme="light").to_dict()["layer"]) == 3
 
 
 def test_sources_say_measured_first_and_else_where_it_is_from(learned):
@@ -311,14 +306,14 @@ def test_sources_say_measured_first_and_else_where_it_is_from(learned):
 
 def test_the_effect_on_another_accelerator_is_none(learned):
     other = Scenario.from_query({**QUICK, "gpu": "A100-80GB-SXM", "calibration": learned.id})[0]
-    effects = effect.effects_of(other, lambda s: answer(resolve_strict(s), top=5))
-    assert "of which no calibration in use is" in effect.sentence(effects)
-    assert [row[-1] for row in effect.table(effects).rows[:3]] == ["+0.0%"] * 3
+    rows = tables.changes(other, lambda s: answer(resolve_strict(s), top=5))
+    assert "of which no calibration in use is" in tables.changes_sentences(rows)[0]
+    assert [row[-1] for row in tables.changes_table(rows).rows[:3]] == ["+0.0%"] * 3
 
 
 def test_the_command_quotes_the_link():
     scenario = Scenario.from_query({**QUICK, "calibration": "0" * 16})[0]
-    text = words.commands(scenario, None)
+    text = tables.commands(scenario, None)
     assert text.startswith("runcast calibrate --launcher local")
     assert "'?v=1&" in text
     assert "calibration=" not in text
@@ -326,7 +321,7 @@ def test_the_command_quotes_the_link():
 
 def test_the_command_is_one_that_calibrate_takes(run):
     scenario = resolve_strict(Scenario.from_query(QUICK)[0])
-    text = words.commands(scenario, answer(scenario, top=1).plans[0])
+    text = tables.commands(scenario, answer(scenario, top=1).plans[0])
     first, second = text.replace("\\\n", " ").splitlines()
     status, out, err = run(*shlex.split(first)[1:], "--dry-run")
     assert status == 0, err
@@ -400,6 +395,6 @@ def test_a_cpu_that_is_measured_here_moves_the_plan_and_back(tmp_path):
         timeout=200,
     )  # fmt: skip
     moved, step = used_and_removed((tmp_path / "result.json").read_bytes())
-    print(f"forecast {moved['Speed'][0]} -> {moved['Speed'][1]}; {words.held_out_sentence(step)}")
+    print(f"forecast {moved['Speed'][0]} -> {moved['Speed'][1]}; {step}")
     assert moved["Speed"][0] != moved["Speed"][1]
     assert step is not None

@@ -10,8 +10,8 @@ import orjson
 import pytest
 
 from app.calibration import added
-from app.forecast import calibration_files as files
 from app.forecast import calibrations
+from app.forecast import calibrations as files
 from app.prices.over_time import store_or_sentence
 from core.scenario import Scenario
 from pricing.store import saved

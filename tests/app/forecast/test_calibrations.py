@@ -5,8 +5,8 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from app.forecast import calibration_files as files
 from app.forecast import calibrations
+from app.forecast import calibrations as files
 from app.forecast.answer import answer
 from app.forecast.choice import choice_of
 from app.forecast.resolve import resolve, resolve_strict
@@ -160,5 +160,5 @@ def test_a_stack_is_corrected_by_all_that_was_measured_with_it_and_others_by_the
         assert other.cluster.matmul_at == whole.cluster.matmul_at
         assert other.cluster.ceiling == whole.cluster.ceiling
     assert other.calibrated_with == "another stack"
-    origin = files.kept_of(ids["torchtitan"]).origin
-    assert (origin.measured_with, origin.software_date) == ("torchtitan", "2026-10")
+    kept = files.read(ids["torchtitan"])
+    assert (kept.stack, kept.software_date) == ("torchtitan", "2026-10")

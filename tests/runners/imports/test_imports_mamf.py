@@ -9,7 +9,7 @@ from core.time import measured_shapes
 from hardware import facts
 from hardware.efficiency import GENERIC, efficiency
 from runners.imports import mamf
-from runners.imports.constants import MOST_SHAPES, constants, fitted
+from runners.imports.constants import MOST_SHAPES, fitted
 from runners.imports.result import ImportResult, of_mamf
 from runners.imports.text import ImportFileError
 from tests.support.logs import lines
@@ -54,12 +54,12 @@ def test_without_a_line_a_shape_the_sustained_rate_counts():
 
 def test_the_constant_follows_the_shapes():
     chip, eff = facts.accelerator(H100), efficiency(GENERIC)
-    (usual,) = constants(document(mamf.parse(lines("mamf_v2.txt"))), chip, eff)
+    (usual,) = fitted(document(mamf.parse(lines("mamf_v2.txt"))), chip, eff).constants
     assert usual.name == "matmul"
     assert usual.num_measured == 12
     found = document(mamf.parse(lines("mamf_v2.txt")))
     slower = [x.model_copy(update={"flops_per_s": x.flops_per_s * 0.8}) for x in found.matmuls]
-    (low,) = constants(found.model_copy(update={"matmuls": slower}), chip, eff)
+    (low,) = fitted(found.model_copy(update={"matmuls": slower}), chip, eff).constants
     # The prior holds some of it back, the shapes take some more.
     assert 0.8 < low.factor / usual.factor < 0.95
     assert usual.low < usual.factor < usual.high
@@ -93,7 +93,7 @@ def test_faster_than_the_datasheet_is_refused():
     fast = [x.replace("745.4", "1745.4") for x in lines("mamf_v2.txt")]
     made = document(mamf.parse(fast))
     with pytest.raises(ImportFileError, match="above the 989 that the datasheet"):
-        constants(made, facts.accelerator(H100), efficiency(GENERIC))
+        fitted(made, facts.accelerator(H100), efficiency(GENERIC))
 
 
 @pytest.mark.parametrize("said", ["torch.float32", "mxfp8"])
@@ -105,7 +105,9 @@ def test_other_number_formats_are_named(said):
 
 def test_fp8_is_a_speed_up():
     fp8 = [x.replace("torch.bfloat16", "torch.float8_e4m3fn") for x in lines("mamf_v2.txt")]
-    (found,) = constants(document(mamf.parse(fp8)), facts.accelerator(H100), efficiency(GENERIC))
+    (found,) = fitted(
+        document(mamf.parse(fp8)), facts.accelerator(H100), efficiency(GENERIC)
+    ).constants
     assert found.name == "matmul_fp8"
 
 

@@ -9,7 +9,7 @@ from hardware import facts
 from hardware.efficiency import GENERIC, efficiency
 from runners.calibration.fit import machine_of
 from runners.imports import nccl_tests
-from runners.imports.constants import constants, fitted, links
+from runners.imports.constants import fitted, links
 from runners.imports.result import ImportResult, of_tables, parse_import
 from runners.imports.text import ImportFileError
 from tests.support.logs import lines
@@ -48,7 +48,7 @@ def test_the_fit_finds_what_the_table_was_made_of():
 
 def test_the_link_inside_a_node_against_what_is_assumed():
     chip, eff = facts.accelerator(H100), efficiency(GENERIC)
-    found = {c.name: c for c in constants(document("all_reduce_node.txt"), chip, eff)}
+    found = {c.name: c for c in fitted(document("all_reduce_node.txt"), chip, eff).constants}
     assert set(found) == {"scale_up", "scale_up_hop"}
     up = found["scale_up"]
     assumed = float(np.asarray(eff.scale_up)) * machine_of(chip).scale_up_bytes_per_s / 1e9
@@ -166,7 +166,7 @@ def test_another_machine_is_refused():
         for c in made.collectives
     ]
     with pytest.raises(ImportFileError, match="the result is of another machine"):
-        constants(
+        fitted(
             made.model_copy(update={"collectives": slow}),
             facts.accelerator(H100),
             efficiency(GENERIC),
@@ -196,4 +196,4 @@ def test_large_messages_alone_give_a_bandwidth_and_no_latency(sizes):
     (link,) = links(few.collectives)
     assert link.bus_bytes_per_s == pytest.approx(470e9, rel=0.01)
     chip, eff = facts.accelerator(H100), efficiency(GENERIC)
-    assert [c.name for c in constants(few, chip, eff)] == ["scale_up"]
+    assert [c.name for c in fitted(few, chip, eff).constants] == ["scale_up"]

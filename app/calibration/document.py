@@ -41,33 +41,6 @@ NONE = (
     "keeps what it brings back."
 )
 
-# What each flag of runners/calibration/validity.py means to the reader, and what to do.
-MEANINGS = {
-    "roof": "Faster than the hardware can be: another device, a wrong count, or a wrong clock.",
-    "roof_unchecked": "Nothing bounds these rates from above: an impossible one would pass.",
-    "control_missing": "Without the control operation a change of the machine would go unnoticed.",
-    "drift": "The same matmul took longer at one time than at another: something else ran, or the "
-    "clocks moved. Every constant is believed less for it. Measure again on a quiet machine.",
-    "spread": "Samples of one operation differ: its constant is believed less.",
-    "throttle": "The device was slowed by heat or its power supply, as it may be in training. If "
-    "other nodes are not, look at the cooling.",
-    "power_cap": "Usual for large matmuls; training runs at this limit, too.",
-    "load": "Other programs used the CPU: measure again when it is idle.",
-    "slow_node": "In a synchronous job every node waits for this one. Take it out, or have it "
-    "looked at, before a long run.",
-    "incomplete": "The budget ended first: what is missing stays as assumed.",
-    "reduced": "Meant for a CPU, or a quick check: constants of large shapes need a full run.",
-    "numerics": "The operation computed something else, so its time says nothing.",
-    "data_entropy": "Zeros or patterns draw less power and run faster than training data.",
-    "loss": "Steps that do not train may have skipped work.",
-    "collective": "The ranks did not get what the operation promises.",
-    "mixed_devices": "The constants are of the slowest of different devices.",
-    "sku": "The result is of another accelerator than it claims.",
-    "sku_untold": "It is used for gpu=custom only, with typed-in figures.",
-    "sku_by_name": "It is used for that accelerator; --gpu says otherwise.",
-    "sku_unknown": "The name could not be checked against the accelerator that was meant.",
-}
-
 
 # --- words ---------------------------------------------------------------------------------------
 
@@ -413,7 +386,7 @@ def tested_blocks(c: Calibration) -> Iterator[Block]:
 
 def _flags(c: Calibration) -> Iterator[Block]:
     if flags := c.judged.flags:
-        lines = (f"{f.severity}: {f.sentence} {MEANINGS.get(f.code, '')}".strip() for f in flags)
+        lines = (f"{f.severity}: {f.sentence} {f.meaning}".strip() for f in flags)
         yield Bullets(tuple(lines), "Flags")
 
 

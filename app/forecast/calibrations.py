@@ -47,7 +47,7 @@ CUSTOM_GROUP = "custom_gpu"
 OF_SOFTWARE = frozenset({"elementwise"})
 ANOTHER_STACK = "another stack"
 SPELLED = {"nccl": "NCCL", "rccl": "RCCL", "cuda": "CUDA", "hip": "ROCm", "rocm": "ROCm"}
-NOT_JUDGED = Judged("ok", (), None)
+NOT_JUDGED = Judged()
 NOT_FITTED = Fitted()
 _ID = re.compile(rf"[0-9a-f]{{{ID_CHARS}}}")
 # Inside a JSON string the quotes would be escaped, so other documents cannot match this.
@@ -307,7 +307,7 @@ def learned(result: AnyResult, accelerator: Accelerator) -> Calibration:
                 f"The import is refused: nothing in this file of {result.format} moves a forecast; "
                 "all_reduce with four sizes or more does, two of them large, or matmuls."
             )
-        verdict = Judged("ok", imported.flags(fitted.links, accelerator), None)
+        verdict = Judged(imported.flags(fitted.links, accelerator))
     else:
         verdict = judge(result, accelerator)
         fitted = fit.fitted(result, accelerator, profile)

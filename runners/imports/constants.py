@@ -105,9 +105,9 @@ def switch_adds(found: Sequence[Link], accelerator: Accelerator) -> bool:
 
 def flags(found: Sequence[Link], accelerator: Accelerator) -> tuple[Flag, ...]:
     """What the reader of an import should know."""
-    notes = [Flag("imported", "note", NOT_RECORDED)]
+    notes = [Flag("imported", NOT_RECORDED)]
     if switch_adds(found, accelerator):
-        notes.append(Flag("switch_adds", "note", SWITCH_ADDS))
+        notes.append(Flag("switch_adds", SWITCH_ADDS))
     return tuple(notes)
 
 

@@ -36,7 +36,7 @@ OPTIONS: web_form.Options = {
     "cloud": lambda: resolve.cloud_names(link.scenario()),
     "stack": resolve.stack_names,
     "price_book": lambda: ["", *price_book.names()],
-    "calibration": lambda: calibrations.kept(),
+    "calibration": lambda: calibrations.ids(),
     "anchor_gpu": lambda: ["", *resolve.accelerator_names()],
 }
 

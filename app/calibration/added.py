@@ -49,7 +49,7 @@ def add(data: bytes, *, note: str = "", typed: Scenario = NOTHING_TYPED) -> Adde
     `typed` has the figures of a custom accelerator. A result whose accelerator is not in the table
     is checked against them; without figures it is kept and checked when it is used.
     """
-    return keep(calibrations.parse_kept(data), note=note, typed=typed)
+    return keep(calibrations.parse(data), note=note, typed=typed)
 
 
 def keep(result: AnyResult, *, note: str = "", typed: Scenario = NOTHING_TYPED) -> Added:
@@ -104,16 +104,9 @@ def listed() -> tuple[list[Calibration], str]:
             notes = {c.id: c.note for c in saved.calibrations(store)}
         except StoreError as e:
             sentence = str(e)
-    rows = [calibrations.read(name, notes.get(name, "")) for name in calibrations.kept()]
+    rows = [calibrations.read(name, notes.get(name, "")) for name in calibrations.ids()]
     rows.sort(key=lambda c: (not c.problem, c.measured_on or dt.date.min, c.id), reverse=True)
     return rows, sentence
-
-
-def learned(calibration: Calibration, scenario: Scenario) -> Calibration:
-    """The calibration with its fit, for the table's accelerator or the scenario's custom one."""
-    if calibration.problem:
-        raise ScenarioError(calibration.problem)
-    return replace(calibrations.of_id(calibration.id, scenario), note=calibration.note)
 
 
 def switched(scenario: Scenario, calibration: Calibration, *, used: bool) -> tuple[str, ...]:

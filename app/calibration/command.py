@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -62,8 +63,8 @@ def show(id_: Id, link: Link = None, as_json: AsJson = False) -> None:
     --link of a scenario has.
     """
     from app.calibration import document
-    from app.calibration.added import has_figures, learned
-    from app.forecast.calibrations import has, load
+    from app.calibration.added import has_figures
+    from app.forecast.calibrations import has, load, of_id
     from app.forecast.machines import CUSTOM, CUSTOM_FIGURES
 
     if not has(id_):
@@ -75,10 +76,10 @@ def show(id_: Id, link: Link = None, as_json: AsJson = False) -> None:
             f"The calibration {id_} names no accelerator: --link gives the figures to hold it "
             f"against, {', '.join(CUSTOM_FIGURES)}."
         )
-    reasons = stale.get(id_, ())
-    _print(
-        as_json, document.shown_json, document.shown_blocks, learned(calibration, typed), reasons
-    )
+    if calibration.problem:
+        raise ScenarioError(calibration.problem)
+    fitted = replace(of_id(id_, typed), note=calibration.note)
+    _print(as_json, document.shown_json, document.shown_blocks, fitted, stale.get(id_, ()))
 
 
 @calibrations.command()

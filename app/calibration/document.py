@@ -92,7 +92,7 @@ def held_out_sentence(c: Calibration) -> str:
     if step is None:
         return "The held-out training step was not measured: nothing tests the calibration."
     return (
-        f"A training step of {step.num_layers} layers, in no fit, took "
+        f"A training step of {step.num_layers} layers that no constant was fitted to took "
         f"{fmt.seconds(step.measured_s)}. Forecast over measured: {step.before:.3f} without the "
         f"calibration, {step.after:.3f} with it."
     )
@@ -118,12 +118,15 @@ def nodes_sentence(c: Calibration) -> str:
 
 
 def link_sentence(x: Link) -> str:
-    """One operation in one group: bandwidth with its interval, and latency."""
+    """One operation in one group: bandwidth with its interval, latency, and how well it fits."""
     low, high = (fmt.in_unit(b, "GB/s") for b in x.bus_interval)
+    c, spikes = x.curve, int(x.curve.spikes.sum())
     return (
         f"{x.op} over {x.ranks} ranks of {nodes(x.nodes)}: bus bandwidth "
         f"{fmt.in_unit(x.bus_bytes_per_s, 'GB/s')} GB/s (P5 to P95 {low} to {high}), "
-        f"{fmt.seconds(x.curve.latency_s)} for the smallest message."
+        f"{fmt.seconds(c.latency_s)} for the smallest message. From {len(c.size_bytes)} sizes"
+        f"{f', {spikes} of them spikes' if spikes else ''}; leave-one-out error "
+        f"{fmt.percent(c.left_out_error)}."
     )
 
 
@@ -134,7 +137,7 @@ def software_sentence(c: Calibration) -> str:
 
 def added_sentence(added: Added) -> str:
     """Whether a result is new on this installation."""
-    return f"{'Kept' if added.is_new else 'It was here already:'} {added.calibration.label}."
+    return f"{'Kept' if added.is_new else 'Already here:'} {added.calibration.label}."
 
 
 def staleness(c: Calibration, others: Iterable[Calibration], today: dt.date) -> tuple[str, ...]:
@@ -192,33 +195,18 @@ CONSTANTS: tuple[Column[Constant], ...] = (
     text_column("Measured", lambda x: number(x.measured, x.unit), wraps=True),
     column("Factor used", lambda x: x.factor, write=lambda v: f"{v:.3f}"),
     text_column("P10 to P90", lambda x: f"{x.low:.3f} to {x.high:.3f}"),
-    text_column("It is", moved),
+    text_column("Change", moved),
     column("Measured rows", lambda x: x.num_measured, short="Rows"),
     text_column(
         "Leave-one-out error", lambda x: fmt.percent(x.left_out_error), short="Left-out error"
     ),
-    text_column("What it is", lambda x: x.note),
-)
-LINKS: tuple[Column[Link], ...] = (
-    text_column("Operation", lambda x: x.op),
-    text_column("Group", lambda x: group_name(x)),
-    column("Bus bandwidth", lambda x: f"{fmt.in_unit(x.bus_bytes_per_s, 'GB/s')} GB/s"),
-    column("P5 to P95", lambda x: " to ".join(fmt.in_unit(b, "GB/s") for b in x.bus_interval)),
-    column("Smallest message", lambda x: fmt.seconds(x.curve.latency_s)),
-    column("Sizes", lambda x: len(x.curve.size_bytes)),
-    column("Spikes left out", lambda x: int(x.curve.spikes.sum())),
-    column("Leave-one-out error", lambda x: fmt.percent(x.curve.left_out_error)),
+    text_column("Description", lambda x: x.note),
 )
 
 
 def constants(c: Calibration) -> Table[Constant]:
     """One row per constant: assumed, measured, and the factor that the forecast uses."""
     return Table(caption="Constants of this result", columns=CONSTANTS, rows=c.fitted.constants)
-
-
-def links(c: Calibration) -> Table[Link]:
-    """One row per operation and process group."""
-    return Table(caption="Collectives", columns=LINKS, rows=c.fitted.links)
 
 
 def group_name(x: Link) -> str:
@@ -369,7 +357,7 @@ def shown_blocks(c: Calibration, stale: tuple[str, ...]) -> Iterator[Block]:
         yield Paragraph(f"Note: {c.note}")
     for sentence in stale:
         yield Paragraph(f"Old: {sentence}" if c.measured_on else sentence)
-    yield constants(c).without("What it is")
+    yield constants(c).without("Description")
     yield Paragraph(f"All {c.source}. {missing_sentence(c)}".strip())
     if c.fitted.links:
         yield Bullets(tuple(map(link_sentence, c.fitted.links)), "Links")
@@ -429,7 +417,7 @@ def changes_table(rows: tuple[Change, ...]) -> Table[tuple[str, ...]]:
         first, last = (fmt.layout_short(p.layout) if p else fmt.MISSING for p in (before, after))
         cells.append((name, "Layout", first, last, "same" if first == last else "other"))
     return plain(
-        "What it moves", ("Plan", "Figure", "Without", "With the calibration", "Change"), cells
+        "Effect on the plan", ("Plan", "Figure", "Without", "With the calibration", "Change"), cells
     )
 
 
@@ -442,8 +430,8 @@ def changes_sentences(rows: tuple[Change, ...]) -> tuple[str, str]:
     width = f"P10 to P90 of the speed spans {old:.0%} without and {new:.0%} with it."
     if not after.calibration:
         return (
-            f"The plan is on {after.offer.accelerator}, of which no calibration in use is: its "
-            "forecast is as without them."
+            f"The plan runs on {after.offer.accelerator}. No calibration in use is for it, so its "
+            "forecast is unchanged."
         ), width
     steps = []
     for _, value, text in FIGURES[1:]:

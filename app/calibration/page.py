@@ -12,8 +12,8 @@ from app.calibration import added, charts, document, sources
 from app.document import chart_files
 from app.document.escape import as_text
 from app.document.glossary import explained
-from app.document.page import draw_blocks, draw_sorted, draw_table
-from app.forecast import resolve
+from app.document.page import draw_blocks, draw_list, draw_sorted, draw_table
+from app.forecast import calibrations, resolve
 from app.forecast.calibrations import Calibration, typed_of
 from app.forecast.price_book import today
 from app.scenario.link import changed
@@ -67,7 +67,7 @@ def _draw_effect(scenario: Scenario, answer_of: AnswerOf, rows: list[Calibration
         st.error(as_text(str(e)))
         return None
     sentence, width = document.changes_sentences(changes)
-    st.subheader("What it moves", anchor=False)
+    st.subheader("Effect on the plan", anchor=False)
     st.markdown(f"**{as_text(sentence)}**")
     draw_table(document.changes_table(changes))
     st.caption(as_text(width))
@@ -168,7 +168,7 @@ def _draw_detail(calibration: Calibration, scenario: Scenario) -> None:
     """Draw everything that one result contains."""
     st.subheader(as_text(calibration.label), anchor=False)
     try:
-        c = added.learned(calibration, scenario)
+        c = calibrations.of_id(calibration.id, scenario)
     except RuncastError as e:
         st.warning(as_text(str(e)))
         return
@@ -217,7 +217,7 @@ def _draw_links(c: Calibration) -> None:
             caption="Marks: measured. Lines: the curve that was fitted, without spikes.",
             file="runcast_collectives",
         )
-    draw_table(document.links(c))
+    draw_list(map(document.link_sentence, c.fitted.links))
 
 
 def _draw_chart(
@@ -256,7 +256,7 @@ def _spec(
 
 def _draw_sources(scenario: Scenario, plan: Plan) -> None:
     st.subheader(
-        as_text(f"Where the figures of {plan.offer.accelerator} are from"),
+        as_text(f"Sources of the figures of {plan.offer.accelerator}"),
         anchor=False,
         help=explained("Measured, Fitted, Published, Assumed, TFLOP/s, Scale-up, Scale-out", 600),
     )
@@ -286,13 +286,11 @@ def _draw_history(scenario: Scenario, rows: list[Calibration], plan: Plan | None
     for c in rows:
         if c.accelerator == name and c.measured_on is not None:
             try:
-                dated.append(added.learned(c, scenario))
+                dated.append(calibrations.of_id(c.id, scenario))
             except RuncastError as e:
                 st.caption(as_text(f"{c.label}: {e}"))
     if len(dated) < 2:
-        st.caption(
-            as_text(f"One result of {name} with a date, or none, can be read: a history needs two.")
-        )
+        st.caption(as_text(f"Fewer than two results of {name} have a date: a history needs two."))
         return
     _draw_chart(
         "history",

@@ -97,7 +97,7 @@ class Calibration:
     @property
     def day(self) -> str:
         """The day of the measurement as text."""
-        return "date not said" if self.measured_on is None else str(self.measured_on)
+        return "date unknown" if self.measured_on is None else str(self.measured_on)
 
     @property
     def place(self) -> str:
@@ -199,7 +199,7 @@ def id_of(result: AnyResult) -> str:
     return hashlib.sha256(text_of(result)).hexdigest()[:ID_CHARS]
 
 
-def parse_kept(content: bytes) -> AnyResult:
+def parse(content: bytes) -> AnyResult:
     """Parse a calib-result/1 or an import-result/1. Raises ResultError or ImportFileError."""
     return parse_import(content) if _IS_IMPORT.search(content) else parse_result(content)
 
@@ -207,13 +207,13 @@ def parse_kept(content: bytes) -> AnyResult:
 def keep(result: AnyResult) -> str:
     """Write a result atomically and return its id; an existing result stays unchanged."""
     name = id_of(result)
-    if not has(name) and len(kept()) >= MOST:
+    if not has(name) and len(ids()) >= MOST:
         raise ScenarioError(f"There are {MOST:,} calibrations already: remove one first.")
     write_atomically(_path(name), text_of(result))
     return name
 
 
-def kept() -> list[str]:
+def ids() -> list[str]:
     """The ids of all results on this installation."""
     return sorted(p.stem for p in folder().glob("*.json") if _ID.fullmatch(p.stem))
 
@@ -226,12 +226,12 @@ def has(name: str) -> bool:
 def load(name: str) -> AnyResult:
     """Read the result with this id. Raises ScenarioError if it is unknown or damaged."""
     if not has(name):
-        known = kept()
+        known = ids()
         if not known:
             raise ScenarioError(f"No calibration {shown(name)}: this server has none.")
         raise ScenarioError(unknown_sentence("calibration", name, known))
     try:
-        result = parse_kept(_path(name).read_bytes())
+        result = parse(_path(name).read_bytes())
     except (OSError, ResultError, ImportFileError) as e:
         raise ScenarioError(f"The calibration {name} is damaged: add it again. ({e})") from None
     if id_of(result) != name:
@@ -342,7 +342,7 @@ def chosen(scenario: Scenario) -> dict[str, Calibration]:
     return by_accelerator
 
 
-def as_measured(machines: tuple[Machine, ...], scenario: Scenario) -> tuple[Machine, ...]:
+def with_measured_rates(machines: tuple[Machine, ...], scenario: Scenario) -> tuple[Machine, ...]:
     """The machines, with measured rates where the scenario names a calibration for them."""
     known = chosen(scenario)
     return tuple(

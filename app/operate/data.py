@@ -91,7 +91,7 @@ def _folder() -> Finding:
 
 
 def _calibrations(now: datetime) -> Finding:
-    rows = [calibrations.read(name) for name in calibrations.kept()]
+    rows = [calibrations.read(name) for name in calibrations.ids()]
     damaged = [c.id for c in rows if c.problem]
     ages = [max(0, (now.date() - c.measured_on).days) for c in rows if c.measured_on is not None]
     old = sum(age > calibrations.OLD_DAYS for age in ages)

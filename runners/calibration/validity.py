@@ -52,7 +52,7 @@ GATES: dict[str, tuple[Severity, str]] = {
     "drift": ("suspect", "The same matmul took longer at one time than at another: something else "
               "ran, or the clocks moved. Every constant is believed less for it. Measure again on "
               "a quiet machine."),
-    "spread": ("suspect", "Samples of one operation differ: its constant is believed less."),
+    "spread": ("suspect", "Samples of one operation differ: its constant gets less weight."),
     "throttle": ("suspect", "The device was slowed by heat or its power supply, as it may be in "
                  "training. If other nodes are not, look at the cooling."),
     "load": ("suspect", "Other programs used the CPU: measure again when it is idle."),

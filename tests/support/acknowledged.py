@@ -51,11 +51,11 @@ def _result() -> dict[str, object]:
 
 def prepare() -> None:
     """What every process of a test would compute again: tables, and a made-up result."""
-    calibrations.learned(calibrations.parse_kept(calibration_of(0)), accelerator(H100))
+    calibrations.learned(calibrations.parse(calibration_of(0)), accelerator(H100))
 
 
 def id_of(step: int) -> str:
-    return calibrations.id_of(calibrations.parse_kept(calibration_of(step)))
+    return calibrations.id_of(calibrations.parse(calibration_of(step)))
 
 
 def calibration_of(step: int) -> bytes:

@@ -50,7 +50,7 @@ def kept(text, monkeypatch, tmp_path):
     raw = sound()
     raw["provenance"]["host"] = raw["provenance"]["os"] = raw["nodes"][0]["host"] = text
     result = CalibResult.model_validate(raw)
-    monkeypatch.setattr(calibrations, "parse_kept", lambda content: result)
+    monkeypatch.setattr(calibrations, "parse", lambda content: result)
     return calibrations.keep(result)
 
 
@@ -116,4 +116,4 @@ def test_a_result_with_such_a_text_is_refused(text):
     raw = sound()
     raw["provenance"]["host"] = text
     with pytest.raises(RuncastError, match=r"has the character U\+"):
-        calibrations.parse_kept(json.dumps(raw).encode())
+        calibrations.parse(json.dumps(raw).encode())

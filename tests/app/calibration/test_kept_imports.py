@@ -102,7 +102,7 @@ def test_a_kept_import_moves_its_accelerator_and_removing_it_restores_it(
     tool = "mamf-finder" if name == MATMULS else "nccl-tests"
     assert {by_name[n].label for n in constants} == {f"imported ({tool}, 2026-03-31)"}
     answered("calibrations", "remove", one)
-    assert files.kept() == []
+    assert files.ids() == []
     assert answer(calibrated(), top=200).plans == before.plans
     with pytest.raises(ScenarioError, match="this server has none"):
         calibrated(one)
@@ -110,8 +110,8 @@ def test_a_kept_import_moves_its_accelerator_and_removing_it_restores_it(
 
 def test_it_says_how_it_is_used_and_what_nobody_said(answered, run):
     told = answered("import", LOGS / NODE, "--keep")
-    (one,) = files.kept()
-    assert f"Kept {H100}, imported from nccl-tests, date not said ({one[:8]}...)." in told
+    (one,) = files.ids()
+    assert f"Kept {H100}, imported from nccl-tests, date unknown ({one[:8]}...)." in told
     assert f"--calibration {one}" in told
     assert "not in the index, as it has no date" in told
     again = answered("import", LOGS / NODE, "--keep", "--json")["kept"]
@@ -160,7 +160,7 @@ def test_list_and_show(answered, kept, monkeypatch):
     assert "It has no date" in " ".join(by_id[undated]["stale"])
     text = answered("calibrations", "list")
     assert "2026-03-31, imported from nccl-tests" in text
-    assert "date not said, imported from nccl-tests" in text
+    assert "date unknown, imported from nccl-tests" in text
     assert text.count(" no date ") == 1  # mamf-finder prints one
     shown = answered("calibrations", "show", dated, "--json")
     assert {c["source"] for c in shown["constants"]} == {"imported (nccl-tests, 2026-03-31)"}
@@ -177,7 +177,7 @@ def test_list_and_show(answered, kept, monkeypatch):
     }
     text = answered("calibrations", "show", undated)
     for part in (
-        "All imported (nccl-tests, date not said).", "It has no date",
+        "All imported (nccl-tests, date unknown).", "It has no date",
         "does not time nodes one by one", "all_reduce over 16 ranks of 2 nodes: bus bandwidth",
         "Measured by: nccl-tests, imported", "Not recorded: host, clocks",
         "note: Its tool recorded no clocks",
@@ -239,7 +239,7 @@ def test_a_damaged_import_says_so(kept, answered, run):
     with pytest.raises(ScenarioError, match="not what was added"):
         files.load(one)
     answered("calibrations", "remove", one)
-    assert files.kept() == []
+    assert files.ids() == []
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_a_bad_document_is_refused_with_the_reason(answered, tmp_path, change, s
     found = {**json.loads(path.read_text()), **change}
     with pytest.raises(RuncastError, match=says):
         added.add(json.dumps(found).encode())
-    assert files.kept() == []
+    assert files.ids() == []
 
 
 def test_what_moves_no_forecast_is_not_kept(answered, tmp_path):
@@ -269,7 +269,7 @@ def test_what_moves_no_forecast_is_not_kept(answered, tmp_path):
     with pytest.raises(ScenarioError, match=r"nothing in this file of nccl-tests moves a forecast"):
         added.add(json.dumps(found).encode())
     assert parse_import(json.dumps(found).encode())
-    assert files.kept() == []
+    assert files.ids() == []
 
 
 def test_the_page_uses_an_import_and_shows_it(answered, tmp_path):
@@ -279,7 +279,7 @@ def test_the_page_uses_an_import_and_shows_it(answered, tmp_path):
     page.session_state["given"] = path.read_bytes()
     page.run()
     assert not page.exception
-    (one,) = files.kept()
+    (one,) = files.ids()
     assert "Switch it on to use it in this plan." in said(page)
     page = use(page, one)
     assert not page.exception
@@ -288,12 +288,12 @@ def test_the_page_uses_an_import_and_shows_it(answered, tmp_path):
     assert moved["Speed"][0] != moved["Speed"][1]
     text = said(page)
     for part in (
-        "imported from nccl-tests, date not said", "It has no date",
+        "imported from nccl-tests, date unknown", "It has no date",
         "NCCL 2.28.9", "does not time nodes one by one", "a history needs two",
     ):  # fmt: skip
         assert part in text
     shown = plain(" ".join(str(t.value.to_dict("list")) for t in page.table))
-    assert "imported (nccl-tests, date not said)" in shown
+    assert "imported (nccl-tests, date unknown)" in shown
     assert "Measured by" in text
     found = json.loads(path.read_bytes())
     for day in ("2026-03-31", "2026-04-30"):

@@ -67,7 +67,7 @@ def test_the_id_is_of_what_was_measured():
     one, other = result(machine(**SLOW)), result(machine())
     assert files.keep(one) == files.keep(one) == files.id_of(parse_result(files.text_of(one)))
     assert files.id_of(one) != files.id_of(other)
-    assert files.kept() == [files.id_of(one)]
+    assert files.ids() == [files.id_of(one)]
 
 
 def test_a_link_pins_it():

@@ -176,13 +176,11 @@ def fitted(result: CalibResult, accelerator: Accelerator, eff: Efficiency) -> Fi
     fitting = Fitting(accelerator, drift)
     assumed = fitting.assumed
     fitting.take("memory", fit_compute.memory(result, assumed, eff))
-    sigma = fitting.prior_sigma["matmul"]
-    matmuls = fit_compute.matmuls(
-        result, fitting.cluster, eff, prior_sigma=sigma, least_sigma=drift
-    )
+    sigma, rows = fitting.prior_sigma["matmul"], result.rows("matmul")
+    matmuls = fit_compute.matmuls(rows, fitting.cluster, eff, prior_sigma=sigma, least_sigma=drift)
     fitting.take_matmuls(matmuls)
     if matmuls is not None:
-        fitting.take("matmul_fp8", fit_compute.fp8(result, fitting.cluster, eff))
+        fitting.take("matmul_fp8", fit_compute.fp8(rows, fitting.cluster, eff))
     fitting.take("attention", fit_compute.attention_rate(result, assumed, eff))
     fitting.take("elementwise", _elementwise(result, fitting.cluster, eff))
     fitting.take("host_link", fit_compute.host_link(result, assumed, eff))

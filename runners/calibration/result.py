@@ -319,7 +319,7 @@ def _parsed(raw: bytes) -> CalibResult:
     try:
         return CalibResult.model_validate(found)
     except ValidationError as e:
-        raise ResultError(_sentence(e)) from None
+        raise ResultError(refusal("The result", e)) from None
 
 
 def _refuse_rows(found: dict[str, Any]) -> None:
@@ -333,7 +333,7 @@ def _refuse_rows(found: dict[str, Any]) -> None:
             )
 
 
-def _sentence(error: ValidationError) -> str:
+def refusal(subject: str, error: ValidationError) -> str:
     """Sentence on the first mistake, with its place, and the number of further mistakes."""
     errors = error.errors(include_url=False, include_context=False)
     # A misspelt key is also a missing one: the misspelling is more helpful.
@@ -342,12 +342,12 @@ def _sentence(error: ValidationError) -> str:
     more = len(errors) - 1
     rest = f" ({more} more like it)" if more else ""
     if first["type"] == "extra_forbidden":
-        return f"The result has the unknown key {shown(place)}{rest}."
+        return f"{subject} has the unknown key {shown(place)}{rest}."
     what = _reason(first["msg"].removeprefix("Value error, "))
     value = first["input"]
     given = "" if isinstance(value, dict | list) or first["type"] == "missing" else shown(value)
     where = shown(place or "the top")
-    return f"The result is refused at {where}: {what}{given and ', not '}{given}{rest}."
+    return f"{subject} is refused at {where}: {what}{given and ', not '}{given}{rest}."
 
 
 def _reason(text: str) -> str:

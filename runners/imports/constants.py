@@ -121,7 +121,7 @@ def fitted(result: ImportResult, accelerator: Accelerator, eff: Efficiency) -> F
             fitting.take(name, measured)
         if result.matmuls:
             _check_roof(result, accelerator)
-            rows = _rows(result)
+            rows = [_row(x, result.matmul_dtype) for x in _spread_out(result.matmuls)]
             if result.matmul_dtype == "fp8":
                 fitting.take("matmul_fp8", fit_compute.fp8(rows, assumed, eff))
             else:
@@ -152,30 +152,14 @@ def _check_roof(result: ImportResult, accelerator: Accelerator) -> None:
         )
 
 
-def _rows(result: ImportResult) -> _OnlyMatmuls:
-    """The matmuls as the fit reads them."""
-    return _OnlyMatmuls([_row(x, result.matmul_dtype) for x in _spread_out(result.matmuls)])
-
-
-class _OnlyMatmuls:
-    """Rows of matmuls in the place of a result."""
-
-    def __init__(self, rows: list[Row]) -> None:
-        self._rows = rows
-
-    def rows(self, probe: str) -> list[Row]:
-        """The rows of one group; there is no other."""
-        return self._rows if probe == "matmul" else []
-
-
-def _row(found: MatmulRate, dtype: str | None) -> Row:
+def _row(rate: MatmulRate, dtype: str | None) -> Row:
     """The fields of a row that the fit reads."""
-    sigma = SESSION_SIGMA if found.kind in ("median", "sustained") else BEST_SIGMA
-    seconds = 2.0 * found.m * found.n * found.k / found.flops_per_s
+    sigma = SESSION_SIGMA if rate.kind in ("median", "sustained") else BEST_SIGMA
+    seconds = 2.0 * rate.m * rate.n * rate.k / rate.flops_per_s
     return Row.model_construct(
         probe="matmul",
-        label=f"{found.m}x{found.n}x{found.k}",
-        params={"m": found.m, "n": found.n, "k": found.k},
+        label=f"{rate.m}x{rate.n}x{rate.k}",
+        params={"m": rate.m, "n": rate.n, "k": rate.k},
         dtype=dtype,
         t_med_s=seconds,
         rel_iqr=sigma * OF_NORMAL,

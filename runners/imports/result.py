@@ -12,7 +12,6 @@ from typing import Annotated, Literal, Self
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     ConfigDict,
     FailFast,
     Field,
@@ -21,9 +20,9 @@ from pydantic import (
 )
 from pydantic import model_validator as checked_together
 
-from core.errors import shown
 from hardware.outside.json_text import Bounds, OutsideError, json_value
 from hardware.outside.kept import kept_by_hash
+from runners.calibration.result import Digest, Record, refusal
 from runners.imports.mamf import Mamf
 from runners.imports.nccl_tests import Table, bus_factor
 from runners.imports.text import ImportFileError
@@ -43,16 +42,9 @@ def _day(text: str) -> str:
 Name = Annotated[str, StringConstraints(min_length=1, max_length=80, pattern=r"^[\w.\-/+:() ]*$")]
 Word = Annotated[str, StringConstraints(max_length=100, pattern=r"^[\w.\-/+:() ]*$")]
 Date = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\d$"), AfterValidator(_day)]
-Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Positive = Annotated[float, Field(gt=0, le=1e24, allow_inf_nan=False)]
 Degree = Annotated[int, Field(ge=1, le=2**17)]
 Axis = Annotated[int, Field(ge=1, le=10**7)]
-
-
-class Record(BaseModel):
-    """Base of all records. An unknown key is an error: it may be a typo."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class CollectivePoint(Record):
@@ -112,9 +104,13 @@ class ImportResult(Record):
     device: Word  # as the file prints it; '' if it does not
     measured_on: Date | None  # from the file or the user
     software: Annotated[dict[Name, Word], Field(max_length=10)]
-    collectives: Annotated[list[Collective], Field(max_length=MAX_TABLES), FailFast()] = []
+    collectives: Annotated[list[Collective], Field(max_length=MAX_TABLES), FailFast()] = Field(
+        default_factory=list
+    )
     matmul_dtype: Literal["bf16", "fp16", "fp8"] | None = None
-    matmuls: Annotated[list[MatmulRate], Field(max_length=MAX_MATMULS), FailFast()] = []
+    matmuls: Annotated[list[MatmulRate], Field(max_length=MAX_MATMULS), FailFast()] = Field(
+        default_factory=list
+    )
 
     @checked_together(mode="after")
     def _says_something(self) -> Self:
@@ -199,21 +195,14 @@ def parse_import(content: bytes) -> ImportResult:
     except OutsideError as e:
         raise ImportFileError(f"The {SCHEMA} {e.clause}.") from None
     except ValidationError as e:
-        raise ImportFileError(_sentence(e)) from None
+        raise ImportFileError(refusal(f"The {SCHEMA}", e)) from None
 
 
 def _made(values: dict[str, object]) -> ImportResult:
     try:
         return ImportResult.model_validate(values)
     except ValidationError as e:
-        raise ImportFileError(_sentence(e)) from None
-
-
-def _sentence(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_context=False)[0]
-    place = ".".join(map(str, first["loc"])) or "the top"
-    what = first["msg"].removeprefix("Value error, ").splitlines()[0][:200]
-    return f"The {SCHEMA} is refused at {shown(place)}: {what[:1].lower()}{what[1:]}."
+        raise ImportFileError(refusal(f"The {SCHEMA}", e)) from None
 
 
 def _word(text: str) -> str:

@@ -142,7 +142,7 @@ def _new(options: CalibrateOptions, *, dry_run: bool, yes: bool, as_json: bool) 
         return 0
     if not yes:
         if not sys.stdin.isatty():
-            raise ScenarioError("Nothing was started: --yes starts it where nobody can be options.")
+            raise ScenarioError("Nothing was started: --yes starts it where nobody can be asked.")
         if not typer.confirm("Start it?", default=False, err=True):
             _say("Nothing was started.")
             return 0

@@ -89,7 +89,7 @@ def test_a_phone_has_room_for_it(new_user, written):
     user.settle()
     width = user.page.evaluate("() => document.documentElement.scrollWidth")
     assert width <= 390
-    assert user.page.get_by_test_id("stVegaLiteChart").count() >= 3
+    assert user.page.get_by_test_id("stVegaLiteChart").count() >= 2
     user.page.get_by_test_id("stMain").get_by_role("button", name="Remove").first.click()
     user.page.get_by_role("button", name="Remove it").click()
     user.settle()

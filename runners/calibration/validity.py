@@ -50,7 +50,7 @@ GATES: dict[str, tuple[Severity, str]] = {
     "collective": ("invalid", "The ranks did not get what the operation promises."),
     "sku": ("invalid", "The result is of another accelerator than it claims."),
     "drift": ("suspect", "The same matmul took longer at one time than at another: something else "
-              "ran, or the clocks moved. Every constant is believed less for it. Measure again on "
+              "ran, or the clocks moved. Every constant gets less weight. Measure again on "
               "a quiet machine."),
     "spread": ("suspect", "Samples of one operation differ: its constant gets less weight."),
     "throttle": ("suspect", "The device was slowed by heat or its power supply, as it may be in "

@@ -174,7 +174,7 @@ Habits = Mapping[tuple[str, str], list[tuple[float, str]]]
 
 
 def _built_on() -> set[str]:
-    """Software that hardware/habits/unnamed.py takes for a stack; it may have its own habits."""
+    """Software that hardware/habits/built_on.py takes for a stack; it may have its own habits."""
     return {row["name"] for _, row in rows(BUILT_ON_CSV, _BUILT_ON_COLUMNS)}
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import numpy as np
 
@@ -29,6 +30,7 @@ JSON_SCHEMA = "runcast-validate/1"
 OUT_COLUMNS = (
     "run_id", "predicted_tokens_per_s_per_gpu", "p10", "p90", "predicted_peak_memory_gib",
     "probability_oom", "status", "reason", "line", "moved", "nearest_distance", "nearby",
+    "uncorrected_tokens_per_s_per_gpu", "needed_memory_gib", "link",
 )  # fmt: skip
 IDS_SHOWN = 5
 WORST_FAMILIES = 20
@@ -161,7 +163,16 @@ def write_out(report: Report, path: Path) -> None:
             cells = [f"{column[i]:.6g}" if p.ok[i] else "" for column in numbers]
             status = "ok" if p.ok[i] else "refused"
             texts = (safe_cell(str(run_id)), *cells, status, safe_cell(str(p.reason[i])))
-            writer.writerow([*texts, report.runs.line[i], *_nearby_cells(p, i)])
+            writer.writerow([*texts, report.runs.line[i], *_nearby_cells(p, i), *_link_cells(p, i)])
+
+
+def _link_cells(p: Predictions, i: int) -> tuple[str, str, str]:
+    """The forecast of a run's scenario as `runcast estimate` prints it, and its link."""
+    if not p.ok[i]:
+        return "", "", ""
+    link = urlencode(p.scenarios[i].to_query(), safe=",/:")
+    numbers = (p.uncorrected_tokens_per_s_per_gpu[i], p.needed_memory_gib[i])
+    return f"{numbers[0]:.6g}", f"{numbers[1]:.6g}", link
 
 
 def _nearby_cells(p: Predictions, i: int) -> tuple[str, str, str]:

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from app.accuracy import fit_kernels
 from app.accuracy.predict import publications
-from app.accuracy.runs.columns import Columns, columns
-from app.accuracy.runs.written import Read, read_or_why
+from app.accuracy.row_columns import Columns, ReadRun, columns, read_or_why
 from app.accuracy.scores import configurations
 from core.errors import RunsError
 from core.evidence.accuracy import repeat_weights
@@ -29,7 +28,7 @@ from core.time.software import decimal_year
 from core.units import GIB
 from hardware import names
 from hardware.efficiency import GENERIC, Entry, profiles, stack_of, stacks
-from hardware.habits.unnamed import built_on
+from hardware.habits.built_on import built_on
 from hardware.measured import MODELS_CSV, RUNS_CSV, Runs, read_models, read_runs
 from hardware.measured_model import ModelFacts
 
@@ -84,7 +83,7 @@ def _models_in(path: Path) -> Mapping[str, ModelFacts]:
 
 
 @lru_cache(maxsize=1)
-def _read_of(path: Path) -> tuple[Read | str, ...]:
+def _read_of(path: Path) -> tuple[ReadRun | str, ...]:
     """The rows of that file as they are written."""
     inputs, models = runs_in(path).inputs, _models_in(MODELS_CSV)
     return tuple(read_or_why(inputs, i, models) for i in range(len(inputs)))
@@ -232,7 +231,8 @@ def model(
                 else:
                     base = of_group[:, mine] if entry.prior is None else 0.0
                     of_group[:, mine] = np.clip(base + values[:, j : j + 1], entry.low, entry.high)
-            changed[q] = of_group[:, group]
+            more = sample.columns.graph_reserve if q == "fragmentation" else 0.0
+            changed[q] = of_group[:, group] + more
         eff = replace(sample.columns.efficiency, **changed)
         return np.log(predict(replace(sample.columns, efficiency=eff)))
 

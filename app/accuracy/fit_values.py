@@ -13,7 +13,7 @@ from app.accuracy import fit_columns as fc
 from app.accuracy import fit_kernels
 from app.accuracy.fit_columns import Numbers, Sample
 from app.accuracy.predict import reported_memory_bytes, tokens_per_s_per_gpu
-from app.accuracy.runs.columns import Columns
+from app.accuracy.row_columns import Columns
 from core.evidence.fitting import Fit, fit
 from core.numeric import Z_90
 from hardware.efficiency import Entry

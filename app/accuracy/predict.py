@@ -9,8 +9,8 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from app.accuracy.runs.columns import Columns, columns
-from app.accuracy.runs.words import PRECISION_NAMES
+from app.accuracy.row_columns import Columns, columns
+from app.accuracy.row_words import PRECISION_NAMES
 from core.evidence import uncertainty
 from core.evidence.inference import total
 from core.evidence.measured_runs import MeasuredRuns, Traits
@@ -24,7 +24,7 @@ from core.numeric import Numeric
 from core.time.step import Step, step
 from core.units import GIB
 from hardware.efficiency import stack_of
-from hardware.habits.unnamed import built_on
+from hardware.habits.built_on import built_on
 from hardware.measured import RunInputs, Runs
 from hardware.measured_model import ModelFacts
 from hardware.names import canonical
@@ -41,8 +41,13 @@ class Predictions:
     peak_memory_gib: NDArray[np.float64]  # P50
     peak_memory_gib_p90: NDArray[np.float64]
     probability_oom: NDArray[np.float64]
+    # What `runcast estimate` prints for `scenarios`: before runs like it correct the throughput,
+    # and all bytes of a GPU, not those of the counter that a run names.
+    uncorrected_tokens_per_s_per_gpu: NDArray[np.float64]
+    needed_memory_gib: NDArray[np.float64]
     ok: NDArray[np.bool_]
     reason: NDArray[np.object_]  # '' where ok
+    scenarios: NDArray[np.object_]  # with whole layouts; None for refused rows
     nearby: Nearby | None = None  # None: measured runs were not asked
 
 
@@ -73,7 +78,8 @@ class Nearby:
         )
 
 
-NUMBERS = tuple(f.name for f in fields(Predictions) if f.name not in ("ok", "reason", "nearby"))
+OTHERS = ("ok", "reason", "scenarios", "nearby")
+NUMBERS = tuple(f.name for f in fields(Predictions) if f.name not in OTHERS)
 
 
 def predict(
@@ -83,6 +89,7 @@ def predict(
     forecast get a reason; the others are unaffected."""
     found, kept, reasons = columns(inputs, models)
     result = {name: np.full(len(inputs), np.nan) for name in NUMBERS}
+    scenarios = np.full(len(inputs), None, dtype=object)
     nearby = None
     if found is not None:
         shift, left = np.zeros(len(kept)), np.ones(len(kept))
@@ -102,10 +109,11 @@ def predict(
             ).placed(kept, len(inputs))
         for name, column in _forecast(found, shift, left).items():
             result[name][kept] = column
+        scenarios[kept] = found.whole_scenarios()
     p50 = result["tokens_per_s_per_gpu_p50"]
     ok = np.isfinite(p50) & (p50 > 0)
     reasons[(reasons == "") & ~ok] = "The accelerator lacks the precision of this run."
-    return Predictions(**result, ok=ok, reason=reasons, nearby=nearby)
+    return Predictions(**result, ok=ok, reason=reasons, scenarios=scenarios, nearby=nearby)
 
 
 def _own_words(shift: float) -> str:
@@ -221,7 +229,8 @@ def _forecast(
     found: Columns, shift: NDArray[np.float64], variance_left: NDArray[np.float64]
 ) -> dict[str, Numeric]:
     """The numbers of `Predictions`. Memory is what the stack reports, except for running out."""
-    p50, gib = tokens_per_s_per_gpu(found) * np.exp(shift), reported_memory_bytes(found) / GIB
+    uncorrected, gib = tokens_per_s_per_gpu(found), reported_memory_bytes(found) / GIB
+    p50, need = uncorrected * np.exp(shift), total(_peak_memory_bytes(found))
     sigma = uncertainty.throughput_sigma(found.efficiency, circumstances_of(found))
     sigma, skew = sigma * np.sqrt(variance_left), found.efficiency.throughput_skew
     memory_sigma = uncertainty.memory_sigma(found.efficiency, found.circumstances)
@@ -235,6 +244,8 @@ def _forecast(
             uncertainty.p90(gib, memory_sigma), found.cluster.memory_bytes / GIB
         ),
         "probability_oom": uncertainty.probability_above(
-            found.cluster.memory_bytes, p50=total(_peak_memory_bytes(found)), sigma=memory_sigma
+            found.cluster.memory_bytes, p50=need, sigma=memory_sigma
         ),
+        "uncorrected_tokens_per_s_per_gpu": uncorrected,
+        "needed_memory_gib": need / GIB,
     }

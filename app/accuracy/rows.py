@@ -9,24 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.accuracy.predict import Predictions
-from app.accuracy.runs.features import (
+from app.accuracy.row_words import (
     BALANCES,
     BEST,
-    BLOCKWISE,
-    DTYPE_BYTES,
+    DISPATCHERS,
+    DTYPES,
     ELEMENTWISE,
-    EVERY_COPY,
     FLASH2,
     GRAPHS,
     LOSSES,
     MEASURES,
-    ONCE_PER_NODE,
-    OPTIMIZER_WORDS,
+    OPTIMIZER_NAMES,
     PACKINGS,
+    PRECISION_NAMES,
+    SHARDING_NAMES,
     UNFUSED,
     is_understood,
 )
-from app.accuracy.runs.words import PRECISION_NAMES, SHARDING_NAMES
 from app.accuracy.section_scores import Section
 from app.document import format as fmt
 from core.errors import shown
@@ -48,15 +47,15 @@ VOCABULARY: dict[str, tuple[Collection[str], str]] = {
     "dp_sharding": (SHARDING_NAMES, HABIT),
     "recompute": (RECOMPUTE, "the habit of the stack or the least that fits is assumed"),
     "cuda_graphs": (GRAPHS, "none are assumed"),
-    "moe_dispatcher": ((*ONCE_PER_NODE, *EVERY_COPY), HABIT),
+    "moe_dispatcher": (DISPATCHERS, HABIT),
     "router_balance": (BALANCES, HABIT),
     "loss_kernel": (LOSSES, HABIT),
-    "attention_kernel": ((*UNFUSED, *BLOCKWISE, *FLASH2, *BEST), HABIT),
-    "optimizer": (OPTIMIZER_WORDS, "AdamW is assumed"),
+    "attention_kernel": ((*UNFUSED, *FLASH2, *BEST), HABIT),
+    "optimizer": (OPTIMIZER_NAMES, "AdamW is assumed"),
     "packing": (PACKINGS, "full sequences are assumed"),
     "memory_measure": (MEASURES, HABIT),
-    "param_dtype": (DTYPE_BYTES, HABIT),
-    "grad_dtype": (DTYPE_BYTES, HABIT),
+    "param_dtype": (DTYPES, HABIT),
+    "grad_dtype": (DTYPES, HABIT),
     "elementwise_kernel": (ELEMENTWISE, HABIT),
     "lora_targets": (TARGETS, "all matrices are assumed"),
 }

@@ -177,7 +177,9 @@ def _forecast(
     for name, column in result.items():
         column[readable] = np.where(found.ok & finite, getattr(found, name), np.nan)
     nearby = None if found.nearby is None else found.nearby.placed(readable, len(runs))
-    return Predictions(**result, ok=ok, reason=why, nearby=nearby)
+    scenarios = np.full(len(runs), None, dtype=object)
+    scenarios[readable] = found.scenarios
+    return Predictions(**result, ok=ok, reason=why, scenarios=scenarios, nearby=nearby)
 
 
 def _machines(runs: Runs) -> dict[str, Accelerator]:

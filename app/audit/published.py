@@ -17,7 +17,7 @@ from functools import cache
 
 import numpy as np
 
-from app.accuracy.runs.words import PRECISION_NAMES
+from app.accuracy.row_words import PRECISION_NAMES
 from core.evidence.claimed_speed import (
     FROZEN_FLOPS,
     attention_flops_per_token,

@@ -158,7 +158,9 @@ def _idle_usd(cost: RunCost, *, is_alone: bool = False) -> float | None:
     if cost.terms is None or not cost.has_price:
         return None
     usd = {name: as_float(cost.terms[name].mean) for name in OF_MACHINES}
-    whole = as_float(cost.committed_usd) if is_alone else sum(usd.values())
+    whole = as_float(cost.committed_usd)
+    if not is_alone:
+        whole = sum(usd.values()) + as_float(cost.terms["commitment"].mean)
     per_hour = usd["compute"] / as_float(cost.hour_terms["training"])
     busy = sum(as_float(cost.hour_terms[cause]) for cause in BUSY)
     return max(whole - per_hour * busy, 0.0)

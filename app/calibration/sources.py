@@ -26,7 +26,8 @@ from core.machine.accelerator import Accelerator
 from core.machine.calibration import PRIOR_SIGMA
 from core.machine.cluster import ASSUMED_CEILING, ASSUMED_HOST_LINK_BYTES_PER_S
 from core.scenario import Scenario
-from hardware.efficiency import GENERIC, Entry, read_entries, stacks
+from hardware.efficiency import GENERIC, Entry, read_entries
+from hardware.habits.built_on import stack_named
 
 KINDS = "measured", "measured elsewhere", "fitted", "published", "given", "assumed"  # by trust
 MEASURED, ELSEWHERE, FITTED, PUBLISHED, GIVEN, ASSUMED = KINDS
@@ -65,7 +66,7 @@ def sources_of(scenario: Scenario, accelerator_name: str) -> tuple[ValueSource, 
     c = calibrations.chosen(scenario).get(accelerator.name)
     measured = {x.name: x for x in c.constants_for(scenario.stack)} if c else {}
     entries = {(e.stack, e.quantity): e for e in read_entries()}
-    stack = software(scenario)
+    stack = stack_named(software(scenario))
     rows = []
     for name in PRIOR_SIGMA:
         if name == "matmul_fp8" and accelerator.fp8_flops_per_s is None:
@@ -77,7 +78,7 @@ def sources_of(scenario: Scenario, accelerator_name: str) -> tuple[ValueSource, 
                 f"forecast uses {x.factor:.3f} times that"
             )
         else:
-            names = ((n, PARTS[name][1]) for n in (stack, stacks()[stack].family, GENERIC))
+            names = ((n, PARTS[name][1]) for n in (stack.name, stack.family, GENERIC))
             entry = next(e for n in names if (e := entries.get(n)) is not None)
             kind, text = _unmeasured(name, accelerator, entry)
             label = kind

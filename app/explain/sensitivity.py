@@ -12,11 +12,14 @@ import numpy as np
 
 from app.explain.explained import row_of
 from app.forecast.plans import circumstances_of
+from app.forecast.stack_limits import is_unknown, stack_of
+from app.forecast.training import profile_of
 from app.forecast.vary import vary
 from core.evidence import uncertainty
 from core.explain.sensitivity import CHANGE, JOB, MACHINE, Effect, Unknown, sensitivities, unknowns
 from core.search.plan import Layout, Plan
-from hardware.efficiency import GENERIC, efficiency, read_entries, stacks
+from hardware.efficiency import GENERIC, read_entries
+from hardware.habits.built_on import stack_named
 
 # Inputs on which the best layout depends, so that searching again is worthwhile.
 SEARCHED_AGAIN = (
@@ -68,17 +71,18 @@ def sensitivity_of(plan: Plan) -> Sensitivity:
 @lru_cache(maxsize=32)
 def _bounds(stack: str) -> dict[str, tuple[float, float]]:
     """The valid range of each software fraction, from hardware/efficiency.csv."""
-    families = (GENERIC, stacks()[stack].family)
+    families = (GENERIC, stack_named(stack).family)
     return {e.quantity: (e.low, e.high) for e in read_entries() if e.stack in families}
 
 
 def unknowns_of(plan: Plan) -> tuple[Unknown, ...]:
     """The unknowns that make up the plan's interval. Measured runs like the plan, and what the user
     measured, narrow those that they share with it."""
-    job, stack = plan.job, plan.job.scenario.stack
+    job = plan.job
+    eff = profile_of(job.scenario)
     known = replace(
         circumstances_of(job.machine, num_gpus=plan.num_gpus, crosses=plan.num_nodes > 1),
-        unknown_stack=float(stack == GENERIC),
+        unknown_stack=float(is_unknown(stack_of(job.scenario))),
         experts=float(np.any(np.asarray(job.work.model.num_experts) > 0)),
         adapters=float(bool(job.work.adapters)),
     )
@@ -87,7 +91,7 @@ def unknowns_of(plan: Plan) -> tuple[Unknown, ...]:
         known, parts_s=plan.step_s, at_half_network=0.0 if half is None else log(half.step_factor)
     )
     left = 1.0 if plan.nearby is None else plan.nearby.variance_left
-    return unknowns(efficiency(stack), known, variance_left=left)
+    return unknowns(eff, known, variance_left=left)
 
 
 def searched_again(plan: Plan) -> tuple[Again, ...]:

@@ -127,7 +127,7 @@ def rented(m: Machine, num_gpus: int) -> Machine:
 def chips_of_slice(m: Machine, num_gpus: int) -> int | None:
     """GPUs that the scale-up link joins in a job of this size; None if they are rented in slices
     and no slice has such a size."""
-    if not is_sliced(m.accelerator.name):
+    if m.domain_given or not is_sliced(m.accelerator.name):
         return int(np.asarray(m.cluster.scale_up_domain))
     return slice_chips(m.accelerator.name, num_gpus, m.accelerator.gpus_per_node)
 
@@ -137,7 +137,7 @@ def links_at(m: Machine, num_gpus: int) -> tuple[Numeric, Numeric]:
     between machines. One machine has no network, a slice ends its link."""
     is_one = num_gpus <= m.network.gpus_per_machine
     rate = ONE_MACHINE_BYTES_PER_S if is_one else m.cluster.scale_out_bytes_per_s
-    if not is_sliced(m.accelerator.name):
+    if m.domain_given or not is_sliced(m.accelerator.name):
         return m.cluster.scale_up_domain, rate
     return chips_of_slice(m, num_gpus) or 1, rate
 
@@ -147,28 +147,56 @@ def cluster_at(m: Machine, num_gpus: int) -> Cluster:
     cluster = m.cluster
     if num_gpus <= m.network.gpus_per_machine:
         cluster = replace(cluster, scale_out_bytes_per_s=ONE_MACHINE_BYTES_PER_S)
-    if not is_sliced(m.accelerator.name):
+    if m.domain_given or not is_sliced(m.accelerator.name):
         return cluster
     return replace(cluster, scale_up_domain=chips_of_slice(m, num_gpus) or 1)
 
 
 def as_known(m: Machine, scenario: Scenario) -> Machine:
-    """The machine with what the scenario knows better: its network, its power limit, how many of it
-    can be had, and its start-up."""
-    known: dict[str, Any] = {}
-    network, supply = m.network, _supply_as_known(m, scenario)
-    gbit, watts = scenario.network_gbit_per_gpu, scenario.power_cap_watts
-    if gbit is not None:
-        known["scale_out_bytes_per_s"] = to_si(gbit, "Gbit/s")
-        whole = gbit * network.gpus_per_machine
-        network = replace(network, basis="given", gbit_per_s=whole, source=GIVEN, conflict="")
-    if watts is not None and m.accelerator.tdp_watts is not None:
-        known["power_share"] = min(watts / m.accelerator.tdp_watts, 1.0)
-    if scenario.network_reduction:
-        known["network_reduces"] = 1.0
+    """The machine with what the scenario knows better: its shape, its network, its power limit, how
+    many of it can be had, and its start-up."""
+    known = _cluster_as_known(m, scenario)
+    supply = _supply_as_known(m, scenario)
     if not known:
         return m if supply is m.supply else replace(m, supply=supply)
-    return replace(m, cluster=replace(m.cluster, **known), network=network, supply=supply)
+    network, size = m.network, scenario.gpus_per_node or m.network.gpus_per_machine
+    gbit, kind = scenario.network_gbit_per_gpu, scenario.network_kind
+    rate = network.gbit_per_s
+    if rate is not None:
+        rate *= size / network.gpus_per_machine
+    network = replace(
+        network, gpus_per_machine=size, fabric=kind or network.fabric, gbit_per_s=rate
+    )
+    if gbit is not None:
+        network = replace(network, basis="given", gbit_per_s=gbit * size, source=GIVEN, conflict="")
+    return replace(
+        m, cluster=replace(m.cluster, **known), network=network, supply=supply,
+        domain_given=scenario.scale_up_domain is not None,
+    )  # fmt: skip
+
+
+def _cluster_as_known(m: Machine, scenario: Scenario) -> dict[str, Any]:
+    """The fields of the cluster that the scenario gives."""
+    known: dict[str, Any] = {}
+    chip, watts = m.accelerator, scenario.power_cap_watts
+    if scenario.gpus_per_node is not None:
+        known["gpus_per_node"] = scenario.gpus_per_node
+        if scenario.scale_up_domain is None and chip.scale_up_domain <= chip.gpus_per_node:
+            known["scale_up_domain"] = min(chip.scale_up_domain, scenario.gpus_per_node)
+    if scenario.scale_up_domain is not None:
+        known["scale_up_domain"] = scenario.scale_up_domain
+    if scenario.network_gbit_per_gpu is not None:
+        known["scale_out_bytes_per_s"] = to_si(scenario.network_gbit_per_gpu, "Gbit/s")
+    if scenario.network_kind:
+        known["scale_out_hop_s"] = facts.fabric(scenario.network_kind, "latency_s")
+        known["scale_out_all_to_all"] = facts.all_to_all_share(scenario.network_kind)
+    if watts is not None and chip.tdp_watts is not None:
+        known["power_share"] = min(watts / chip.tdp_watts, 1.0)
+    if scenario.network_reduction:
+        known["network_reduces"] = 1.0
+    if scenario.precision == "int8" and chip.int8_flops_per_s is not None:
+        known["fp8_ratio"] = chip.int8_flops_per_s / chip.bf16_flops_per_s
+    return known
 
 
 def _supply_as_known(m: Machine, scenario: Scenario) -> Supply:

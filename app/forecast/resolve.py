@@ -17,6 +17,7 @@ from core.scenario.quotes import quote_of, text_of
 from core.scenario.types import AUTO
 from hardware import facts, names
 from hardware.efficiency import stacks
+from hardware.habits.built_on import software_names
 from pricing import offers as prices
 from pricing.book.files import has_book
 
@@ -158,7 +159,7 @@ def _model(scenario: Scenario) -> str:
 
 
 def _stack(scenario: Scenario) -> str:
-    if scenario.stack not in stack_names():
+    if scenario.stack not in (*stack_names(), *software_names()):
         raise ScenarioError(unknown_sentence("stack", scenario.stack, stack_names()))
     return scenario.stack
 

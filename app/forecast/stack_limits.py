@@ -22,8 +22,9 @@ from core.scenario import Scenario, task_size
 from core.scenario.types import AUTO
 from core.search.plan import Layout
 from hardware import facts
-from hardware.efficiency import GENERIC, stacks
+from hardware.efficiency import GENERIC, Stack, stacks
 from hardware.habits import options
+from hardware.habits.built_on import stack_named
 from hardware.stack_support import Support, lacks, support_of, supports
 from runners.recipes.job import Habits, Header, RecipeJob
 from runners.recipes.registry import target, targets
@@ -196,7 +197,7 @@ def variants_of(scenario: Scenario) -> tuple[Scenario, ...]:
 def _with_and_without_graphs(base: Scenario) -> list[Scenario]:
     """A variant without CUDA graphs and, where its stack can, with them."""
     eager, graphs = (base.model_copy(update={"cuda_graphs": on}) for on in (False, True))
-    able = options.can_graph(base, stacks()[base.stack]) and _takes(graphs)
+    able = options.can_graph(base, stack_named(base.stack)) and _takes(graphs)
     return [eager, graphs] if able else [eager]
 
 
@@ -240,8 +241,21 @@ def software(scenario: Scenario) -> str:
     return GENERIC if scenario.stack == AUTO else scenario.stack
 
 
+def stack_of(scenario: Scenario) -> Stack:
+    """The stack whose habits count, by its name or that of software that is built on it."""
+    return stack_named(software(scenario))
+
+
+def is_unknown(stack: Stack) -> bool:
+    """Whether no rates were measured of a stack itself: of no particular one, or built on one."""
+    return stack.name == GENERIC or bool(stack.software)
+
+
 def check_stack(scenario: Scenario) -> None:
-    """Raise ScenarioError for a task, number format or degree that the stack does not have."""
+    """Raise ScenarioError for a task, number format or degree that the stack does not have. Of
+    software of a named date nothing is known but of the version that the launch file is for."""
+    if scenario.software_date:
+        return
     for column, value, what in _needs(scenario):
         if sentence := lacks(scenario.stack, column, value, what):
             raise ScenarioError(sentence)
@@ -332,17 +346,17 @@ def choices_of(scenario: Scenario) -> dict[str, Any]:
     """What the stack of a scenario leaves of the choices of a search: its own strategies and
     recompute modes, those given among them, degrees, and what its launch file does not combine."""
     degrees = {name: degree(scenario, name) for name in DEGREES}
-    stack = stacks()[software(scenario)]
+    stack, name = stack_of(scenario), software(scenario)
     usual = tuple(stack.recompute.split())
-    file = (
-        LaunchFile(why="none") if support_of(stack.name) is None else file_of(scenario, stack.name)
-    )
-    if file.why:  # the user names a stack without a launch file for the job
+    # Where the user names a stack that has no launch file for the job, the job is as asked.
+    refused = support_of(name) is None or obstacle(scenario, name)
+    if refused:
         return {
             "shardings": tuple(scenario.sharding) or stack.shardings,
             "recomputes": tuple(scenario.recompute) or usual,
             **degrees,
         }
+    file = file_of(scenario, name)
     modes = [r for r in usual or RECOMPUTE[:-1] if r in file.recomputes]
     return {
         "shardings": file.shardings,

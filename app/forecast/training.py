@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import nan
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from core.evidence import uncertainty
 from core.layout import optimizers
 from core.layout.layouts import Choices
 from core.layout.precision import precision
-from core.layout.routing import MAX_VIO, MAX_VIO_OF_BIAS, natural_load
+from core.layout.routing import MAX_VIO, MAX_VIO_OF_BIAS, max_vio_of_alike, natural_load
 from core.layout.sharding import (
     ADAMW_STATE_BYTES,
     GRADIENT_BYTES,
@@ -30,7 +32,7 @@ from core.numeric import as_float
 from core.scenario import Scenario, task_size
 from core.search.job import Question
 from core.time.software import decimal_year, is_since
-from hardware.efficiency import GENERIC, Stack, efficiency, stacks
+from hardware.efficiency import GENERIC, Stack, efficiency
 from hardware.habits import options
 from hardware.habits.adapters import (
     LINEAR_LOSS,
@@ -39,11 +41,23 @@ from hardware.habits.adapters import (
 )
 from hardware.habits.flags import differences, settled
 from hardware.habits.optimizers import factors_by_operator, lists_tensors
+from hardware.habits.remat import policy_fields
 from hardware.habits.workload_fields import expert_words, workload_fields
 from hardware.model_facts import balances_by_bias
 from hardware.stack_support import habit as habit_of
 from hardware.stack_support import support_of
 
+ADAPTERS = ("lora", "qlora")
+XLA = "xla"
+SEQUENCE_PARALLEL = decimal_year("2022-06")  # published in May 2022
+# Words of a scenario's loss kernel whose ranks hold the whole vocabulary. A loss of 16-bit logits
+# holds them, their log-softmax and the gradient of each (pytorch/pytorch@0321fa774:
+# aten/src/ATen/native/LossNLL.cpp), where software that does not say so holds fp32.
+WHOLE, SIXTEEN_BIT, SIXTEEN_BIT_LOGITS = "standard", "standard_16", 8.0
+WEIGHT_BYTES = {"bf16": 2.0, "fp32": 4.0}
+# How a dispatcher of a scenario runs the experts, in place of the stack's habit.
+EXPERT_SWITCHES = ("loops_experts", "routes_by_masks", "runs_every_expert")
+EXPERTS_RUN = {"grouped": "", "masks": "routes_by_masks", "loop": "loops_experts"}
 PARTIAL = 0.5  # of core.layout.workload.Workload.cuda_graphs: parts of a step are graphs
 SEARCH = "search"  # value of a scenario's offload that lets the search decide
 HELD = {2.0: "16 bits", 4.0: "fp32", 6.0: "16 bits and an fp32 sum"}
@@ -90,12 +104,14 @@ def workload_of(scenario: Scenario, model: NamedModel) -> Workload:
     """Training work of a scenario, with the habits of its stack in hardware/stacks.csv."""
     recipe = precision(scenario.precision)
     optimizer = optimizers.optimizer(scenario.optimizer)
-    stack = stacks()[stack_limits.software(scenario)]
-    wishes = asked(scenario, stack)
-    does = {habit: settled(stack.name, habit, wanted) for habit, wanted in wishes.items()}
+    stack = stack_limits.stack_of(scenario)
+    does = settings_of(scenario, stack)
     year = decimal_year(scenario.software_date)
-    trained, weight_bytes = 1.0, 2.0
-    if scenario.task in ("lora", "qlora"):
+    tunes, has_adapters = scenario.task != "pretrain", scenario.task in ADAPTERS
+    compiled, unfused = options.compiles(scenario, stack), scenario.attention == "unfused"
+    loss = scenario.loss_kernel or _loss_of(stack, year, does["loss"])
+    trained = 1.0
+    if has_adapters:
         trained = as_float(
             adapters.trained_fraction(
                 model.transformer,
@@ -103,60 +119,61 @@ def workload_of(scenario: Scenario, model: NamedModel) -> Workload:
                 on_mlp=scenario.lora_targets == "all",
             )
         )
-    if scenario.task == "qlora":
-        weight_bytes = adapters.nf4_bytes_per_param(
-            double_quantisation=scenario.double_quantisation
-        )
+    of_stack = workload_fields(stack, year)
+    of_stack["reduces_as_held"] |= bool(scenario.gradient_dtype)
+    if scenario.moe_dispatcher in EXPERTS_RUN:
+        switch = EXPERTS_RUN[scenario.moe_dispatcher]
+        of_stack |= {name: name == switch for name in EXPERT_SWITCHES}
+    if loss == SIXTEEN_BIT:
+        of_stack["logit_bytes"] = SIXTEEN_BIT_LOGITS
     return Workload(
         model=model.transformer,
         seq_len=float(scenario.seq_len),
         global_batch_size=float(scenario.global_batch_size),
         matmul_bits=float(recipe.matmul_bits),
         quantised_bytes=recipe.quantised_bytes,
+        quantised_weight_bytes=recipe.quantised_weight_bytes,
         gathers_in_8_bits=recipe.name == "fp8" and habit_of(stack, "float8_gathers", year) == "1",
         document_tokens=_document_tokens(scenario, stack),
         optimizer_state_bytes=optimizer.state_bytes,
         ends_state_bytes=nan if optimizer.ends_state_bytes is None else optimizer.ends_state_bytes,
+        sets_state_type=optimizer.sets_state_type,
         orthogonalises=optimizer.orthogonalises,
         lists_tensors=lists_tensors(
-            stack,
-            year,
-            optimizer=optimizer.name,
-            tunes=scenario.task != "pretrain",
-            compiled=options.compiles(scenario, stack),
+            stack, year, optimizer=optimizer.name, tunes=tunes, compiled=compiled
         ),
         factors_by_operator=factors_by_operator(stack, year, factors=optimizer.factors),
         gradient_bytes=GRADIENT_BYTES[scenario.gradient_dtype or stack.gradient_dtype],
         offload_optimizer=OFFLOAD[said_place(scenario.offload_optimizer)],
         paged_optimizer=scenario.paged_optimizer,
         offload_params=OFFLOAD[said_place(scenario.offload_params)],
-        offloads_activations=float(scenario.offload_activations),
+        offloads_activations=scenario.offload_activations * scenario.activation_offload_share,
+        recomputed_layers=scenario.recompute_share,
         trained_fraction=trained,
-        weight_bytes=weight_bytes,
-        adapters=scenario.task in ("lora", "qlora"),
+        weight_bytes=_frozen_bytes(scenario),
+        adapters=has_adapters,
         **adapter_fields(stack, scenario.task, year, targets=scenario.lora_targets),
-        unfused_attention=scenario.attention == "unfused",
-        fused_heads_of=float(habit_of(stack, "fused_heads_of", year) or 1),
+        # The compiler of XLA fuses what follows the scores, whatever the kernel is called.
+        unfused_attention=unfused and stack.family != XLA,
+        fused_heads_of=1.0 if unfused else float(habit_of(stack, "fused_heads_of", year) or 1),
         flash2=does["attention"] == "flash2",
-        compiled=options.compiles(scenario, stack),
-        eager_norms=runs_eagerly(
-            stack,
-            year,
-            tunes=scenario.task != "pretrain",
-            loss=_loss_of(stack, year, does["loss"]),
-        ),
-        compiled_loss=options.compiles_loss(scenario, stack),
+        compiled=compiled,
+        eager_norms=runs_eagerly(stack, year, tunes=tunes, said=scenario.norm_kernels, loss=loss),
+        compiled_loss=loss == "compiled"
+        or (not scenario.loss_kernel and options.compiles_loss(scenario, stack)),
+        whole_logits=loss in (WHOLE, SIXTEEN_BIT),
         cuda_graphs=options.graphs_of(scenario, stack) or PARTIAL * scenario.cuda_graph_parts,
-        chunked_loss=does["loss"] == "chunked",
-        loss_chunk_by_width=_loss_of(stack, year, does["loss"]) == LINEAR_LOSS,
+        chunked_loss=loss in ("chunked", LINEAR_LOSS),
+        loss_chunk_by_width=loss == LINEAR_LOSS,
         software_year=year,
-        **workload_fields(stack, year),
+        **of_stack,
+        **policy_fields(scenario.remat_policy, model.transformer),
+        sequence_parallel=_splits_sequence(scenario, stack, year),
         async_tp=scenario.async_tp == "on"
         or (not scenario.async_tp and bool(is_since(year, stack.async_tp_since))),
         overlaps_gradients=does["gradient_overlap"] == "on",
         sums_whole_gradients=habit_of(stack, "gradient_sums", year) == "whole",
         overlaps_weights=does["param_overlap"] == "on",
-        routes_by_masks=habit_of(stack, "routes_by_masks", year) == "1",
         overlaps_experts=scenario.moe_overlap,
         deduplicates=does["dispatcher"] == "per_node",
         host_slowdown=scenario.host_slowdown,
@@ -166,6 +183,21 @@ def workload_of(scenario: Scenario, model: NamedModel) -> Workload:
     )
 
 
+def _frozen_bytes(scenario: Scenario) -> float:
+    """Bytes of a frozen weight beside adapters."""
+    if scenario.task == "qlora":
+        return adapters.nf4_bytes_per_param(double_quantisation=scenario.double_quantisation)
+    return 4.0 if scenario.task == "lora" and scenario.weight_dtype == "fp32" else 2.0
+
+
+def _splits_sequence(scenario: Scenario, stack: Stack, year: float) -> bool:
+    """Whether tensor parallelism comes with sequence parallelism (arXiv:2205.05198): as the
+    scenario says, else as the stack does at its date."""
+    if scenario.sequence_parallel is not None:
+        return scenario.sequence_parallel
+    return year >= SEQUENCE_PARALLEL and habit_of(stack, "sequence_parallel", year) != "0"
+
+
 def _loss_of(stack: Stack, year: float, loss: str) -> str:
     """The word of a run for its loss: Liger's comes with kernels for norms and rotation."""
     liger = loss == "chunked" and habit_of(stack, "chunks_loss_with", year) == LINEAR_LOSS
@@ -173,6 +205,8 @@ def _loss_of(stack: Stack, year: float, loss: str) -> str:
 
 
 def _max_vio(scenario: Scenario) -> float:
+    if scenario.filler_data:
+        return max_vio_of_alike()
     return MAX_VIO_OF_BIAS if balances_by_bias(scenario.model) else MAX_VIO
 
 
@@ -195,14 +229,40 @@ def chunks_loss(scenario: Scenario, stack: Stack) -> bool:
     return stack.chunks_loss(pretrains=scenario.task == "pretrain")
 
 
+def settings_of(scenario: Scenario, stack: Stack) -> dict[str, str]:
+    """Habits as the forecast takes them: as asked, or, of software of today, as its launch file has
+    them (hardware/habits/flags.csv). Software of a named date ran as the scenario says."""
+    wishes = asked(scenario, stack)
+    if scenario.software_date:
+        return wishes
+    return {habit: settled(stack.name, habit, wanted) for habit, wanted in wishes.items()}
+
+
+def profile_of(scenario: Scenario, table: Mapping[str, Efficiency] | None = None) -> Efficiency:
+    """The efficiency profile of the stack, with what the scenario says of weights and graphs.
+    `table`: profiles by stack, in place of those of hardware/efficiency.csv. Software that is built
+    on a stack is as uncertain as an unknown one."""
+    stack = stack_limits.stack_of(scenario)
+    eff = efficiency(stack.name, table)
+    changes: dict[str, Any] = {}
+    if stack.software:
+        generic = efficiency(GENERIC, table)
+        changes = {name: getattr(generic, name) for name in ("throughput_sigma", "memory_sigma")}
+    if scenario.weight_dtype:
+        changes["own_weight_bytes"] = WEIGHT_BYTES[scenario.weight_dtype]
+    if reserve := options.graph_reserve(scenario, stack):
+        changes["fragmentation"] = eff.fragmentation + reserve
+    return replace(eff, **changes) if changes else eff
+
+
 def efficiency_of(scenario: Scenario, work: Workload) -> Efficiency:
     """The efficiency profile of the stack, with error widths for this scenario. `generic` is no
     particular software, so it is as uncertain as an unknown one; experts and adapters are harder to
     forecast."""
-    name = stack_limits.software(scenario)
-    eff = efficiency(name)
+    eff = profile_of(scenario)
+    stack = stack_limits.stack_of(scenario)
     known = uncertainty.Circumstances(
-        unknown_stack=float(name == GENERIC),
+        unknown_stack=float(stack_limits.is_unknown(stack)),
         experts=float(np.any(np.asarray(work.model.num_experts) > 0)),
         adapters=float(bool(work.adapters)),
     )
@@ -210,13 +270,12 @@ def efficiency_of(scenario: Scenario, work: Workload) -> Efficiency:
         eff,
         throughput_sigma=uncertainty.throughput_sigma(eff, known),
         memory_sigma=uncertainty.memory_sigma(eff, known),
-        fragmentation=eff.fragmentation + options.graph_reserve(scenario, stacks()[name]),
     )
 
 
 def habits_of(scenario: Scenario, sharding: str, *, ep: int) -> tuple[str, ...]:
     """What is assumed of the software where the scenario does not say, one sentence each."""
-    stack = stacks()[stack_limits.software(scenario)]
+    stack = stack_limits.stack_of(scenario)
     found = [f"{stack.name}: {stack.note}."] if stack.name != GENERIC and stack.note else []
     if support_of(stack.name) is None:
         found.append(f"No launch file starts this plan: {stack.name} has none.")

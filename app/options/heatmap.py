@@ -25,10 +25,10 @@ from pricing.book.quotes import INSTANCE
 MOST_GPUS, MOST_CLOUDS = 14, 14  # at most, the best ones; the file has every one
 LEVELS = 7  # of colour, evenly spaced on a logarithmic scale
 MEASURES = {
-    "usd": ("Expected cost", EXPECTED_COST, "USD of the whole run, all in"),
+    "usd": ("Expected cost", EXPECTED_COST, "USD to pay for the run"),
     "mtoken": ("Per million tokens", MTOKEN, "USD per million tokens"),
     "price": ("GPU-hour", PRICE, "USD per GPU-hour"),
-    "days": ("Expected time", EXPECTED_TIME, "days, all in"),
+    "days": ("Expected time", EXPECTED_TIME, "days, failures included"),
 }
 NOT_OFFERED, NO_PLAN, HIDDEN, NO_PRICE = fmt.MISSING, "\N{MULTIPLICATION SIGN}", "o", "?"
 QUOTE = "\N{BLACK STAR}"  # behind a number

@@ -50,8 +50,8 @@ def blocks(scenario: Scenario, answer: Answer, *, today: dt.date) -> Iterator[Bl
         yield ranked(answer.plans)
         if any(p.frontier for p in answer.plans):
             yield Paragraph(
-                "Time and cost are expected, all in. * no other priced plan is both cheaper and "
-                "faster"
+                "Time and cost are averages, failures included. * no other priced plan is both "
+                "cheaper and faster"
             )
     yield Section(words.coverage_line(answer), ())
     if also := words.also_sentences(scenario, answer):

@@ -15,6 +15,7 @@ from app.document.vocabulary import MEMORY_PARTS, STEP_PARTS
 from app.forecast.alternatives import Pick, picks_of
 from app.forecast.fixed_layout import Verdict
 from app.forecast.price_book import price_day
+from app.forecast.whole_layout import layout_forecast
 from app.plan.decided import recommended_sentence
 from app.plan.inputs_json import inputs_json, made_with_json, plan_inputs_json
 from app.plan.words import batch_advice
@@ -74,9 +75,17 @@ def plan_json(scenario: Scenario, answer: Answer, *, with_inputs: bool = True) -
 
 
 def estimate_json(scenario: Scenario, answer: Answer, verdict: Verdict) -> dict[str, Json]:
-    """The answer for one named layout: the document of `plan_json` and the layout's verdict."""
+    """The answer for one named layout: the document of `plan_json`, the layout's verdict, and the
+    forecast of a layout and machine that are given whole."""
+    whole = layout_forecast(scenario)
     return {
         **plan_json(scenario, answer),
+        "layout_forecast": None
+        if whole is None
+        else {
+            "uncorrected_tokens_per_s_per_gpu": number(whole.tokens_per_s_per_gpu),
+            "needed_memory_gib": number(whole.memory_gib),
+        },
         "verdict": verdict.word,
         "verdict_sentence": verdict.sentence,
     }

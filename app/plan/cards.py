@@ -91,7 +91,7 @@ def _least(label: str, about: str, number: str, answer: Answer, today: dt.date) 
 def headlines(scenario: Scenario, answer: Answer, selected: Plan, today: dt.date) -> list[Headline]:
     """Recommended, its chance to be on time, the cheapest, the fastest, and the memory of the
     selected plan."""
-    best, about = answer.plans[0], "Expected cost of the first plan, all in"
+    best, about = answer.plans[0], "Average cost of the first plan, failures included"
     recommended = _of_plan("Recommended", about, "cost", best, today)
     if best.usd is None:
         hours = fmt.days(best.expected_hours)
@@ -124,4 +124,6 @@ def _on_time(scenario: Scenario, best: Plan) -> Headline | None:
         f"deadline {fmt.days(days * 24)}",
         f"asked: {fmt.percent(scenario.deadline_confidence)}",
     )
-    return Headline("On time", fmt.chance(chance), lines, "Of the recommended plan, all in")
+    return Headline(
+        "On time", fmt.chance(chance), lines, "Of the recommended plan"
+    )

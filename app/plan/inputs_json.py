@@ -18,14 +18,13 @@ from app.catalogue.as_json import facts_of
 from app.document.as_json import attributes
 from app.forecast import calibrations
 from app.forecast.plans import circumstances_of
-from app.forecast.stack_limits import software
+from app.forecast.stack_limits import stack_of
 from app.forecast.training import question_of, tokens_of
 from app.scenario.model import model_of
 from app.scenario.version import made_with, version
 from core.scenario import Scenario
 from core.search.job import PlanJob, Question
 from core.search.plan import Plan
-from hardware.efficiency import stacks
 
 Object = dict[str, Any]
 
@@ -65,7 +64,7 @@ def _of_job(job: PlanJob) -> Object:
 
 def _of_stack(scenario: Scenario, question: Question) -> Object:
     """The work, stack and efficiencies of a scenario."""
-    stack = stacks()[software(scenario)]
+    stack = stack_of(scenario)
     return {
         "workload": record_json(question.work, without=("model",)),
         "stack": attributes(

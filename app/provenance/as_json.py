@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 
 from app.document import format as fmt
 from app.document.as_json import Json, number
@@ -15,6 +16,7 @@ from core.search.plan import Plan
 from pricing.offers import snapshot
 
 SCHEMA_VERSION = 2
+FORMER = {"expected_usd": "total_usd", "expected_hours": "total_hours"}  # other keys of the same
 
 
 def provenance_json(
@@ -31,7 +33,10 @@ def provenance_json(
             "num_gpus": plan.num_gpus,
         },
         "shown": [r.key for r in records],
-        "numbers": [_number(r, today) for r in walked(records)],
+        "numbers": [
+            *(_number(r, today) for r in walked(records)),
+            *(_number(replace(r, key=FORMER[r.key]), today) for r in records if r.key in FORMER),
+        ],
     }
 
 

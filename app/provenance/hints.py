@@ -6,23 +6,26 @@ A hint is a tooltip of at most `MOST` characters.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from app.document import format as fmt
+from app.document import vocabulary
 from app.forecast import price_book
 from app.plan import document as plan_document
 from app.provenance.age import age_of, fit_sentence
 from core.errors import ScenarioError, unknown_sentence
+from core.numeric import as_float
 from core.search.plan import Plan
 
 MOST = 300
 NO_PRICE = "No price of this machine is known."
 
 HINTS = {
-    "cost": "Hours paid, start-up included, x instances x price of one: {billed} x {instances} x "
-    "{price}. "
-    "Price: {source}. P10 to P90 is the forecast's own error, no failures.",
-    "time": "Start-up + steps x time of a step: {startup} + {steps} x {step}. A step is work over "
-    "rates x fractions fitted on {fit}. Without failures; P10 to P90 is the forecast's own error.",
+    "cost": "Average: {costs}. Price {price} for each of {instances}: {source}. P10 to P90 covers "
+    "speed, failures and the price's age.",
+    "time": "Average: {times}. Speed: work over the device's rates x fractions fitted on {fit}. "
+    "P10 to P90 covers speed and failures.",
     "memory": "Sum of its parts: {parts} + others, of {capacity} that a framework can use. "
     "Activations and buffers rest on fractions fitted on published runs.",
     "tokens_per_s": "Tokens of a step over its time, {step}. The time: work over the device's "
@@ -35,8 +38,8 @@ HINTS = {
     "GPUs of an instance are in it.",
     "probability_oom": "Chance that the real peak is above the capacity: a log-normal around the "
     "forecast, as wide as forecasts of published runs missed their measured memory.",
-    "with_failures": "Expected, with failures, checkpoints and restarts at published rates, or at "
-    "yours: hardware/reliability.csv names them; the Risk & money page shows them.",
+    "with_failures": "Average with failures, checkpoints and restarts at published rates, or at "
+    "yours: hardware/reliability.csv names them. The Risk & money page shows them.",
 }
 
 
@@ -57,13 +60,13 @@ def _figures(plan: Plan, today: dt.date) -> dict[str, str]:
     largest = sorted(plan.memory_bytes.items(), key=lambda item: -item[1])[:3]
     return {
         "billed": fmt.hours(plan.billed_hours),
-        "startup": fmt.days(plan.startup_hours),
+        "costs": _largest(plan.cost.terms or {}, vocabulary.COST_TERMS, fmt.usd_short),
+        "times": _largest(plan.cost.hour_terms, vocabulary.LOST, fmt.days),
         "instances": fmt.count(plan.num_nodes),
         "gpus": fmt.count(offer.gpu_count),
         "accelerator": offer.accelerator,
         "price": fmt.usd_per_hour(offer.usd_per_hour),
         "source": f"{source or 'not recorded'}, {age_of(offer.observed_at, today)}",
-        "steps": fmt.count(plan.num_steps),
         "step": fmt.seconds(sum(plan.step_s.values())),
         "speed": f"{plan.tokens_per_s_per_gpu:,.1f}",
         "fit": fit_sentence(),
@@ -72,16 +75,27 @@ def _figures(plan: Plan, today: dt.date) -> dict[str, str]:
     }
 
 
+def _largest(
+    parts: Mapping[str, Any], labels: Mapping[str, str], write: Callable[[float], str]
+) -> str:
+    """The largest parts of a sum, with how much the others add."""
+    means = {labels[name]: as_float(getattr(part, "mean", part)) for name, part in parts.items()}
+    first = sorted(means.items(), key=lambda item: -abs(item[1]))[:2]
+    rest = sum(means.values()) - sum(mean for _, mean in first)
+    texts = [f"{label[0].lower()}{label[1:]} {write(mean)}" for label, mean in first if mean]
+    return " + ".join([*texts, f"others {write(rest)}"])
+
+
 # For the column headers of the ranked table, which apply to all plans.
 COLUMNS = {
-    plan_document.EXPECTED_COST: "Mean of the run all in: speed, failures, checkpoints, restarts, "
-    "preemption, start-up, least billing, and a price that may have moved",
+    plan_document.EXPECTED_COST: "Mean of the run: uncertain speed, failures, checkpoints, "
+    "restarts, preemption, start-up, least billing, and a price that may have moved",
     plan_document.EXPECTED_TIME: "Mean from the request of the machines to the last checkpoint",
-    plan_document.EXPECTED_LOW: "One run in ten costs less, all in",
-    plan_document.EXPECTED_HIGH: "One run in ten costs more, all in",
+    plan_document.EXPECTED_LOW: "One run in ten costs less",
+    plan_document.EXPECTED_HIGH: "One run in ten costs more",
     plan_document.ON_TIME: "That the run ends by the deadline",
-    plan_document.TIME_LOW: "One run in ten ends sooner, all in",
-    plan_document.TIME_HIGH: "One run in ten ends later, all in",
+    plan_document.TIME_LOW: "One run in ten ends sooner",
+    plan_document.TIME_HIGH: "One run in ten ends later",
     plan_document.COST: "Hours paid, start-up included, x instances x price of one, median (P50); "
     "without failures",
     plan_document.COST_LOW: "One run in ten costs less: "
@@ -89,9 +103,10 @@ COLUMNS = {
     plan_document.COST_HIGH: "One run in ten costs more: "
     "the forecast's own error, not that of prices",
     plan_document.TIME: "Start-up, and steps x time of a step, median (P50); without failures",
-    plan_document.FAILING_TIME: "Expected, if machines fail as often as published, or as given; "
-    "a dash: so often that it never ends",
-    plan_document.FAILING_COST: "Expected, if machines fail as often as published, or as given",
+    plan_document.PAID: "Mean of what is signed for: whole terms of a reservation, whole blocks",
+    plan_document.IN_BUDGET: "That what is paid keeps to the budget",
+    plan_document.FAILING_TIME: "As the expected time; a dash: the run never ends",
+    plan_document.FAILING_COST: "As the expected cost",
     plan_document.GOODPUT: "Share of the expected time that is training which is kept",
     plan_document.MFU: "Model FLOPs over the dense 16-bit peak; recompute does not count",
     plan_document.SPEED: "Tokens of a step over its time, all GPUs together",

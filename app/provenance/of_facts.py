@@ -18,7 +18,8 @@ from core.scenario import Scenario
 from core.search.job import Machine, PlanJob
 from core.units import TO_SI
 from hardware import power
-from hardware.efficiency import GENERIC, Entry, read_entries, stacks
+from hardware.efficiency import GENERIC, Entry, read_entries
+from hardware.habits.built_on import stack_named
 from pricing.book.offers import is_booked
 
 TYPED = "typed in by the user"
@@ -114,7 +115,8 @@ def fractions(stack: str, *quantities: str) -> tuple[Record, ...]:
 
 @cache
 def _fraction(stack: str, quantity: str) -> Record:
-    names = (stack, stacks()[stack].family, GENERIC)
+    own = stack_named(stack)
+    names = (own.name, own.family, GENERIC)
     entry = next(e for name in names if (e := _entries().get((name, quantity))))
     spread = "" if entry.p10 is None else f"P10 to P90 {entry.p10:.4g} to {entry.p90:.4g}"
     of = "every stack" if entry.stack == GENERIC else entry.stack

@@ -130,8 +130,9 @@ def model_of(scenario: Scenario) -> NamedModel:
 
 
 def _custom(given: dict[str, Any]) -> Transformer:
-    # A model of state-space layers alone has no MLP and must say so.
-    alone = given.get("ffn_hidden_size") == 0 and given.get("num_ssm_layers")
+    # A model of state-space layers alone, or whose every MLP is experts, must say so.
+    experts = given.get("num_experts") and not given.get("num_dense_layers")
+    alone = given.get("ffn_hidden_size") == 0 and (given.get("num_ssm_layers") or experts)
     asked = [n for n in _REQUIRED if not (alone and n == "ffn_hidden_size")]
     if missing := [n for n in asked if not given.get(n)]:
         raise ScenarioError(

@@ -1,6 +1,6 @@
 """Stay or move: what is left of a run on its machines, and on the best offers of today.
 
-What is left here runs at the measured speed. Elsewhere it is a forecast all in, with the wait for
+What is left here runs at the measured speed. Elsewhere it is a forecast, with the wait for
 machines, failures and least billed hours, that what was measured here does not correct. To move
 takes one more checkpoint, its copy, a conversion where another stack trains, and a load that shares
 it out anew. The old machines are paid until the copy is made, the new ones while they load it.

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.layout.layouts import RECOMPUTE, SEARCHED_RECOMPUTE, Layouts
-from core.layout.optimizers import optimizer
 from core.layout.workload import Workload
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
@@ -66,23 +65,6 @@ def with_least_offload(work: Workload, lay: Layouts, cluster: Cluster, eff: Effi
         )
         chosen = np.where(wanted & fits, share, chosen)
     return replace(work, offloads_activations=chosen)
-
-
-def with_paged_optimizer(
-    work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency, *, may: NDArray[np.bool_]
-) -> Workload:
-    """Where a recipe `may` and nothing else fits: 8-bit optimizer states paged to the host, and
-    each layer updated, and its gradient freed, during backward."""
-    need = total(peak_bytes(work, lay, cluster, eff))
-    paged = may & (need > FITS * np.asarray(cluster.memory_bytes))
-    of_one_layer = np.asarray(eff.own_weight_bytes) / np.maximum(work.model.num_layers, 2.0)
-    state_bytes = optimizer("adamw_8bit").state_bytes
-    return replace(
-        work,
-        paged_optimizer=np.asarray(work.paged_optimizer, dtype=bool) | paged,
-        optimizer_state_bytes=np.where(paged, state_bytes, work.optimizer_state_bytes),
-        gradient_bytes=np.where(paged, of_one_layer, work.gradient_bytes),
-    )
 
 
 def vars_of(lay: Layouts) -> list[Numeric]:

@@ -40,6 +40,7 @@ class Optimizer:
     orthogonalises: bool = False
     factors: bool = False  # second moments of a matrix by its rows and columns
     ends_state_bytes: float | None = None  # of embeddings and LM head; None: equal to the others
+    sets_state_type: bool = False  # moments keep their bytes, whatever the type of the weights
 
 
 OPTIMIZERS = {
@@ -47,6 +48,7 @@ OPTIMIZERS = {
     for o in (
         Optimizer(name="adamw", state_bytes=8.0),  # two fp32 moments [K15]
         Optimizer(name="adamw_8bit", state_bytes=2 * (1 + 4 / 2048)),  # blocks of 2,048 [D22]
+        Optimizer(name="adamw_bf16", state_bytes=4.0, sets_state_type=True),  # two 16-bit moments
         # A row and a column of each matrix [S18].
         Optimizer(name="adafactor", state_bytes=0.01, factors=True),
         # One momentum of a hidden matrix, AdamW's two moments elsewhere [J24].

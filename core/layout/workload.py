@@ -7,6 +7,7 @@ from math import nan
 
 import numpy as np
 
+from core.layout.layouts import Layouts
 from core.layout.pipeline import (
     layers_less_on_last_stage,
     layers_of_first_stage_by_cost,
@@ -67,7 +68,6 @@ class Workload:
     adapters_on_output: Bools = True  # of attention
     # Kernels
     unfused_attention: Bools = False  # the score matrix is written out: before FlashAttention
-    blockwise_attention: Bools = False  # block by block, each operator a kernel of its own
     # Heads that a fused kernel takes are multiples of it on a TPU; others run block by block
     fused_heads_of: Numeric = 1.0
     flash2: Bools = False  # FlashAttention 2 where a newer kernel exists
@@ -85,6 +85,7 @@ class Workload:
     loss_chunk_by_width: Bools = False  # pieces whose logits take as much as the hidden states
     # Tensor-wise fp8: sharded weights, and inputs across tensor parallelism, are gathered in 8 bits
     gathers_in_8_bits: Bools = False
+    sequence_parallel: Bools = True  # beside tensor parallelism (arXiv:2205.05198)
     async_tp: Bools = True  # tensor-parallel communication overlapped with its matmuls
     stages_by_cost: Bools = False  # layers are dealt by their matrices, with those of the LM head
     splits_projections: Bools = False  # queries, keys, values, gate: each sums its input's gradient
@@ -118,6 +119,11 @@ class Workload:
     capacity_factor: Numeric = 0.0
     expert_imbalance: Numeric = 1.0
     router_max_vio: Numeric = MAX_VIO  # of such a router: core/layout/routing.py
+
+
+def splits_sequence(work: Workload, lay: Layouts) -> Numeric:
+    """Return 1 where ranks of tensor parallelism share the tokens outside of matmuls, else 0."""
+    return np.where(work.sequence_parallel, lay.sequence_parallel, 0.0)
 
 
 def layers_of_fullest_stage(work: Workload, *, pp: Numeric) -> Numeric:

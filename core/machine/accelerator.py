@@ -75,6 +75,8 @@ class Accelerator:
 def offers_precision(accelerator: Accelerator, *, name: str, matmul_bits: int) -> bool:
     """Whether the matrix units support the number format of this recipe, as far as a source prints
     it."""
+    if name == "int8":
+        return accelerator.int8_flops_per_s is not None
     if matmul_bits == 8:
         return accelerator.fp8_flops_per_s is not None
     if matmul_bits == 4:

@@ -9,6 +9,7 @@ from core.layout.workload import (
     Workload,
     adapter_passes,
     all_passes,
+    splits_sequence,
 )
 from core.machine.efficiency import Efficiency
 from core.memory.activations import (
@@ -54,7 +55,7 @@ def one_layer(work: Workload, lay: Layouts, eff: Efficiency) -> LayerKept:
         work.model,
         tokens=tokens_per_rank(work, lay),
         tp=lay.tp,
-        sequence_parallel=lay.sequence_parallel,
+        sequence_parallel=splits_sequence(work, lay),
         recompute=lay.recompute,
         selective_kept=selective_kept(work, eff),
         copies=kept_copies(work, eff),
@@ -81,7 +82,7 @@ def gathered_inputs_bytes(work: Workload, lay: Layouts) -> Numeric:
     its share of them: sequence parallelism gathers them for the matmuls, and not once more for
     their gradients. Fused with the matmul, the gather leaves no whole tensor behind."""
     keeps = np.asarray(work.keeps_gathered_inputs) & ~np.asarray(work.async_tp, dtype=bool)
-    keeps = keeps & (np.asarray(lay.sequence_parallel) > 0)
+    keeps = keeps & (splits_sequence(work, lay) > 0)
     others = 1 - 1 / np.asarray(lay.tp, dtype=float)
     whole = 2 * np.multiply(work.model.norms_per_layer, work.model.hidden_size)
     return np.where(keeps, tokens_per_rank(work, lay) * whole * others, 0.0)
@@ -96,7 +97,7 @@ def narrowed_bytes(work: Workload, lay: Layouts, expert_load: Numeric) -> Numeri
     if not np.any(narrow):
         return 0.0
     outside, inside, attended = matmul_inputs_per_token(work.model, expert_load)
-    shards = np.where(np.asarray(lay.sequence_parallel) > 0, lay.tp, 1)
+    shards = np.where(splits_sequence(work, lay) > 0, lay.tp, 1)
     less = (16 - bits) * (outside / shards + inside / lay.tp) - bits * attended / lay.tp
     return np.where(narrow, tokens_per_rank(work, lay) * less / 8, 0.0)
 
@@ -117,7 +118,7 @@ def frozen_inputs_bytes(work: Workload, lay: Layouts) -> Numeric:
     whole, cut = frozen_inputs_per_token(work.model, all_passes(work))
     norms = np.multiply(work.model.norms_per_layer, work.model.hidden_size)
     whole = whole + np.where(work.eager_norms, norms, 0.0)
-    shards = np.where(np.asarray(lay.sequence_parallel) > 0, lay.tp, 1)
+    shards = np.where(splits_sequence(work, lay) > 0, lay.tp, 1)
     held = 2 * tokens_per_rank(work, lay) * (whole / shards + cut / lay.tp)
     return np.where(np.asarray(work.adapters) & (np.asarray(work.weight_bytes) >= 2), held, 0.0)
 

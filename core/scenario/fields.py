@@ -18,6 +18,7 @@ from core.scenario.types import (
     MONTH,
     NAME,
     PLAN,
+    POLICY,
     SNAPSHOT,
     Amount,
     AsyncTp,
@@ -35,10 +36,13 @@ from core.scenario.types import (
     Large,
     Length,
     LoraTargets,
+    LossKernel,
     Made,
     Minutes,
     Name,
     Names,
+    NetworkKind,
+    NormKernels,
     Offload,
     Optimizer,
     Pinned,
@@ -53,6 +57,7 @@ from core.scenario.types import (
     Small,
     SomeGpus,
     Task,
+    WeightDtype,
     amount,
     counts,
     field,
@@ -164,6 +169,10 @@ class ScenarioFields(BaseModel):
     offload_activations: bool = field(
         False, "Offload activations", "Kept activations wait in the host's memory", "advanced"
     )
+    activation_offload_share: Annotated[float, BeforeValidator(number)] = field(
+        1.0, "Offloaded activations (share)", "Layers whose activations are offloaded; 1: all",
+        "advanced", gt=0, le=1,
+    )  # fmt: skip
     compile: Flag = field(
         None, "torch.compile", "Fuses elementwise operators; empty: where the stack can", "advanced"
     )
@@ -174,6 +183,35 @@ class ScenarioFields(BaseModel):
     chunked_loss: Flag = field(
         None, "Chunked cross-entropy", "Logits in pieces; empty: of the stack", "advanced"
     )
+    loss_kernel: LossKernel = field(
+        "", "Loss kernel",
+        "standard holds every logit on each rank; empty: as the chunked cross-entropy says",
+        "advanced",
+    )  # fmt: skip
+    norm_kernels: NormKernels = field(
+        "", "Norm kernels", "eager runs norms and rotation by operator; empty: of the stack",
+        "advanced",
+    )  # fmt: skip
+    sequence_parallel: Flag = field(
+        None, "Sequence parallel", "Beside tensor parallelism; empty: of the stack", "advanced"
+    )
+    recompute_share: Annotated[float, BeforeValidator(number)] = field(
+        1.0,
+        "Recomputed layers (share)",
+        "Layers that full recompute covers; 1: all",
+        "advanced",
+        gt=0,
+        le=1,
+    )
+    remat_policy: Annotated[str, Field(max_length=200, pattern=POLICY)] = field(
+        "", "Checkpoint policy",
+        "MaxText's, beside selective recompute, like save_qkv_proj; empty: of the stack",
+        "advanced",
+    )  # fmt: skip
+    weight_dtype: WeightDtype = field(
+        "", "Weight type",
+        "bf16 or fp32, of updated weights or a frozen base; empty: of the stack", "advanced",
+    )  # fmt: skip
     attention: Attention = field(
         "flash3", "Attention kernel", "flash3: the best of the device", "advanced"
     )
@@ -181,7 +219,8 @@ class ScenarioFields(BaseModel):
         "", "Software date", "YYYY-MM of the stack; empty: the newest measured", "advanced"
     )
     moe_dispatcher: Dispatcher = field(
-        "per_node", "Expert dispatcher", "A token crosses the network per_node or per_expert",
+        "per_node", "Expert dispatcher",
+        "Tokens cross the network per_node or per_expert; grouped, masks, loop: run so, too",
         "advanced",
     )  # fmt: skip
     async_tp: AsyncTp = field(
@@ -220,6 +259,15 @@ class ScenarioFields(BaseModel):
         "Of one GPU, one direction; empty: as offered",
         "advanced",
     )
+    network_kind: NetworkKind = field(
+        "", "Kind of network", "infiniband, roce, efa or ethernet; empty: as offered", "advanced"
+    )
+    gpus_per_node: SomeGpus = field(
+        None, "GPUs per machine", "Of the machines you have; empty: as offered", "advanced"
+    )
+    scale_up_domain: SomeGpus = field(
+        None, "Scale-up domain", "GPUs joined by NVLink or its like; empty: as offered", "advanced"
+    )
     most_gpus_on_demand: SomeGpus = field(
         None, "Most GPUs on demand", "Beyond it ask for a reservation; empty: usual of the seller",
         "advanced",
@@ -239,6 +287,10 @@ class ScenarioFields(BaseModel):
         "Busiest rank's tokens over the mean; 1: balanced; empty: as training leaves it",
         "advanced",
     )
+    filler_data: bool = field(
+        False, "Filler data", "A benchmark of repeated tokens, which all take the same experts",
+        "advanced",
+    )  # fmt: skip
     task: Task = field("pretrain", "Task", "pretrain, sft, lora or qlora", "advanced")
     continued: Flag = field(
         None, "Continued pretraining", "From trained weights; empty: as its tokens suggest",
@@ -246,7 +298,7 @@ class ScenarioFields(BaseModel):
     )  # fmt: skip
     lora_rank: Count = field(16, "LoRA rank", "Of the adapters", "advanced", le=4096)
     lora_targets: LoraTargets = field(
-        "all", "LoRA targets", "Matrices that get adapters: attention or all", "advanced"
+        "all", "LoRA targets", "Matrices that get adapters: qkv, attention or all", "advanced"
     )
     double_quantisation: bool = field(
         True, "Double quantisation", "QLoRA: scales are quantised, too", "advanced"

@@ -13,19 +13,25 @@ from core.machine.offer import Purchase
 from core.scenario.quotes import written_quotes
 from core.units import written_number
 
-Precision = Literal["fp16", "bf16", "fp8", "fp8_rowwise", "fp8_blockwise", "mxfp8", "nvfp4"]
+Precision = Literal["fp16", "bf16", "fp8", "fp8_rowwise", "fp8_blockwise", "mxfp8", "nvfp4", "int8"]
 Sharding = Literal["ddp", "zero1", "zero2", "zero3", "fsdp1", "fsdp2", "hsdp", "zeropp"]
 Recompute = Literal["none", "selective", "norm_act", "mlp", "full", "offload"]
 Task = Literal["pretrain", "sft", "lora", "qlora"]
-Optimizer = Literal["adamw", "adamw_8bit", "adafactor", "muon", "sgd"]
+Optimizer = Literal["adamw", "adamw_8bit", "adamw_bf16", "adafactor", "muon", "sgd"]
 Schedule = Literal["naive", "gpipe", "1f1b", "interleaved", "zero_bubble"]
 ContextParallel = Literal["ring", "all_gather", "ulysses"]
 Offload = Literal["none", "cpu", "nvme", "search"]
 Attention = Literal["flash3", "flash2", "unfused"]
-Dispatcher = Literal["per_node", "per_expert"]
+Dispatcher = Literal["per_node", "per_expert", "grouped", "masks", "loop"]
 AsyncTp = Literal["", "on", "off"]
 GradientDtype = Literal["", "bf16", "fp32", "bf16_fp32"]
-LoraTargets = Literal["attention", "all"]
+LoraTargets = Literal["qkv", "attention", "all"]
+WeightDtype = Literal["", "bf16", "fp32"]
+LossKernel = Literal[
+    "", "standard", "standard_16", "parallel", "compiled", "chunked", "fused_linear"
+]
+NormKernels = Literal["", "eager", "fused"]
+NetworkKind = Literal["", "infiniband", "roce", "efa", "ethernet"]
 RankBy = Literal["usd", "time"]
 ListOrder = Literal["rank", "usd", "time", "failing", "gpus", "price", "speed", "mfu", "memory"]
 ListUnit = Literal["run", "mtoken", "gpu_hour"]
@@ -146,6 +152,7 @@ AUTO = "auto"  # of a field: the search decides
 NAME = r"^[\w.\-/+:() ]*$"
 LAYOUT = r"^[\w.=,\- ]*$"
 PLAN = r"^[\w.\-/+:() ~*]*$"
+POLICY = r"^[\w :+,=]*$"
 BOOK = r"^([a-z0-9][a-z0-9_-]*)?$"
 MONTH = r"^(20[0-9]{2}-(0[1-9]|1[0-2]))?$"
 SNAPSHOT = r"^[0-9a-f]*$"
@@ -154,6 +161,7 @@ PATTERNS = {  # the rule for the text, by pattern
     NAME: "may hold letters, digits, spaces and . _ - / + : ( ) only",
     LAYOUT: "should be like tp=8,pp=4,micro_batch_size=1",
     PLAN: "is not the id of a plan",
+    POLICY: "should be a policy like save_qkv_proj or custom offload:query_proj+out_proj",
     BOOK: "should be lower-case letters, digits, _ and -, with a letter or digit first",
     MONTH: "should be a month like 2025-06",
     SNAPSHOT: "should be the id of a price snapshot, like 418dd4911f7e",

@@ -49,6 +49,7 @@ class Machine:
     calibration: str = ""  # id of the calibration its rates come from
     calibrated_with: str = ""  # the stack that it was measured with; '' if nobody said
     measured: frozenset[str] = frozenset()  # measured constants of core.machine.calibration
+    domain_given: bool = False  # the scenario says how many GPUs the scale-up link joins
 
     @property
     def network_known(self) -> bool:

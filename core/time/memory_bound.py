@@ -8,7 +8,14 @@ import numpy as np
 
 from core.layout.layouts import RECOMPUTE, Layouts
 from core.layout.sharding import column, held_gradient_bytes
-from core.layout.workload import Workload, adapter_passes, buffered_load, expert_load, group_routing
+from core.layout.workload import (
+    Workload,
+    adapter_passes,
+    buffered_load,
+    expert_load,
+    group_routing,
+    splits_sequence,
+)
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.model import state_space
@@ -32,7 +39,7 @@ def bytes_per_token(
     """What operators other than matmuls and fused attention move, over `attended` tokens."""
     m = work.model
     unfused = np.asarray(work.unfused_attention, dtype=float)
-    parallel = np.where(np.asarray(lay.sequence_parallel) > 0, lay.tp, 1.0)
+    parallel = np.where(splits_sequence(work, lay) > 0, lay.tp, 1.0)
     moved = kernels.outside_tp_bytes_per_token(m) / parallel
     inside = kernels.inside_tp_bytes_per_token(m) + state_space.scan_bytes_per_token(m)
     biases = np.where(work.splits_expert_biases, kernels.expert_bias_bytes_per_token(m), 0.0)
@@ -96,12 +103,11 @@ def loss_s(
 
 
 def _runs_by_blocks(work: Workload, cluster: Cluster) -> Bools:
-    """Whether attention runs block by block: as the software says, or where the one kernel of a TPU
-    takes no such heads."""
+    """Whether attention runs block by block: where the one kernel of a TPU takes no such heads."""
     on_tpu = np.isnan(np.asarray(cluster.multiprocessors, dtype=float))
     takes = np.asarray(work.model.head_dim) % work.fused_heads_of == 0
     whole = np.asarray(work.unfused_attention, dtype=bool)  # the score matrix is written at once
-    return ~whole & (np.asarray(work.blockwise_attention, dtype=bool) | (on_tpu & ~takes))
+    return ~whole & on_tpu & ~takes
 
 
 def _permutation(work: Workload, eff: Efficiency) -> Numeric:

@@ -12,7 +12,13 @@ from __future__ import annotations
 import numpy as np
 
 from core.layout.layouts import CONTEXT_METHODS, Layouts, dp
-from core.layout.workload import Workload, expert_load, group_routing, sums_routed_gradients
+from core.layout.workload import (
+    Workload,
+    expert_load,
+    group_routing,
+    splits_sequence,
+    sums_routed_gradients,
+)
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.memory.layer_memory import tokens_per_rank
@@ -52,10 +58,10 @@ def activations_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
     fill = 2 * (np.asarray(lay.tp) - 1) * np.minimum(size / lay.tp, eff.fill_bytes) / rate
     ring = ring + fill
     one = ring
-    if not np.all(np.asarray(lay.sequence_parallel) > 0):
+    if not np.all(splits_sequence(work, lay) > 0):
         added = links.in_switch_s(cluster, eff, lay, size_bytes=size, ranks=lay.tp, stride=1.0)
         whole = np.minimum(ring, added)
-        one = np.where(np.asarray(lay.sequence_parallel) > 0, ring, whole)
+        one = np.where(splits_sequence(work, lay) > 0, ring, whole)
     return np.where(np.asarray(lay.tp) > 1, one, 0.0)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from core.layout import optimizers
 from core.layout.layouts import Layouts
 from core.layout.sharding import column, held_gradient_bytes
-from core.layout.workload import NVME, Workload, more_state_bytes_of_ends
+from core.layout.workload import NVME, Workload, more_state_bytes_of_ends, splits_sequence
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.memory.activations import offloaded_bytes
@@ -96,7 +96,7 @@ def offload_s(
         work.model,
         tokens=tokens_per_rank(work, lay),
         tp=lay.tp,
-        sequence_parallel=lay.sequence_parallel,
+        sequence_parallel=splits_sequence(work, lay),
         recompute=lay.recompute,
         selective_kept=selective_kept(work, eff),
         offloaded=work.offloads_activations,

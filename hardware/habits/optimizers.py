@@ -13,6 +13,7 @@ from __future__ import annotations
 from hardware.efficiency import GENERIC, Stack
 from hardware.stack_support import habit
 
+ADAMW = ("adamw", "adamw_bf16")
 FOREACH, EAGER = "foreach", "eager"
 GRAPHS = ("xla", "neuron", "gaudi")  # families whose whole step is compiled
 
@@ -22,7 +23,7 @@ def lists_tensors(
 ) -> bool:
     """Whether AdamW runs operator by operator. Of software that nobody names only where it tunes a
     model, and not where it compiles: bare loops that do ask for the fused kernel, too."""
-    if optimizer != "adamw" or stack.family in GRAPHS:
+    if optimizer not in ADAMW or stack.family in GRAPHS:
         return False
     if stack.name == GENERIC and (compiled or not tunes):
         return False

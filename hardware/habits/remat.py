@@ -12,8 +12,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
-KEPT = "remat_policy="
+from core.memory.activations import share_of_parts
+from core.model.transformer import Transformer, is_moe
+from core.numeric import as_float
+from core.time.repeated import matmul_shares
+
 QKV, OUT, UP, CORE = "queries, keys, values", "output of attention", "first of an MLP", "attention"
 PARTS = frozenset({QKV, OUT, UP, CORE})
 # Policy: what it computes again.
@@ -40,8 +45,6 @@ NAMES = {
 CUSTOM = re.compile(r"custom\b[\s,]*(.*)")  # then PLACE:NAME+NAME or NAME=PLACE, ...
 NAMED = re.compile(r"\b(?:device|offload):([\w+, ]+?)(?=$|;|,\s*\w+[:=])")
 PLACED = re.compile(r"\b(\w+)=(?:device|offload)\b")
-# Known, and not described by the products of a layer.
-WHOLE_POLICIES = tuple(f"{KEPT}{name}" for name in ("full", "custom", "none", "block"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,17 +57,14 @@ class Repeated:
     core: bool
 
 
-def repeated(detail: str) -> Repeated | None:
-    """What the policy in a row's `recompute_detail` computes again; None where it does not say.
+def repeated(policy: str) -> Repeated | None:
+    """What a policy computes again; None where its name does not say.
 
-    >>> repeated("remat_policy=minimal").core
+    >>> repeated("minimal").core
     True
-    >>> repeated("remat_policy=custom") is None
+    >>> repeated("custom") is None
     True
     """
-    policy = detail.removeprefix(KEPT).strip()
-    if policy == detail:
-        return None
     given = CUSTOM.match(policy)
     if given and (named := _kept_names(given[1])):
         kept = {part for part, sets in NAMES.items() if any(s <= named for s in sets)}
@@ -86,11 +86,27 @@ def _kept_names(text: str) -> set[str]:
     return {*lists, *PLACED.findall(text)}
 
 
-def offloads(detail: str) -> bool:
-    """Whether the policy in a row's `recompute_detail` sends what it keeps to the host.
+def offloads(policy: str) -> bool:
+    """Whether a policy sends what it keeps to the host.
 
-    >>> offloads("remat_policy=full offload:decoder_layer_input")
+    >>> offloads("full offload:decoder_layer_input")
     True
     """
-    policy = detail.removeprefix(KEPT).strip()
-    return policy != detail and ("offload:" in policy or policy.endswith("_offloaded"))
+    return "offload:" in policy or policy.endswith("_offloaded")
+
+
+def policy_fields(policy: str, model: Transformer) -> dict[str, Any]:
+    """The fields of `Workload` that say what selective recompute keeps and, of a dense model,
+    repeats."""
+    again = repeated(policy)
+    if again is None:
+        return {}
+    kept = share_of_parts(
+        model, qkv=not again.qkv, core=not again.core, out=not again.out, up=not again.up
+    )
+    fields = {"kept_by_policy": as_float(kept)}
+    if is_moe(model):
+        return fields
+    qkv, out, up = matmul_shares(model)
+    share = qkv * again.qkv + out * again.out + up * again.up
+    return fields | {"repeated_matmuls": as_float(share), "repeats_core": again.core}

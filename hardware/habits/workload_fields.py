@@ -16,7 +16,7 @@ SWITCHES = (
     "all_reduces_gradients", "broadcasts_weights", "frees_gradients", "fp32_norms",
     "fuses_gradient_sums", "gathers_by_matrix", "indexes_expert_biases", "keeps_gathered_inputs",
     "keeps_narrow_inputs", "loops_experts", "permutes_by_kernel", "reduces_as_held",
-    "reduces_to_owners", "runs_every_expert",
+    "reduces_to_owners", "routes_by_masks", "runs_every_expert",
     "splits_expert_biases", "splits_projections", "stages_by_cost", "whole_unit_gradients",
 )  # fmt: skip
 # The habit of a field that is a number, and the field where the table has no row.

@@ -237,7 +237,7 @@ def test_the_json_of_an_estimate_is_documented(run, asked):
     # None is asked for, and the plan is of one machine, of no seller, and no choice.
     absent = (
         "inputs.calibrations[].", "plans[].network.", "plans[].at_half_network.", "plans[].supply.",
-        "plans[].chosen_correction.", "plans[].nearby.",
+        "plans[].chosen_correction.", "plans[].nearby.", "layout_forecast.",
     )  # fmt: skip
     assert set(documented_keys.paths(found)) == {k for k in printed if not k.startswith(absent)}
     assert found["verdict_sentence"] == ""
@@ -473,7 +473,7 @@ def test_a_removed_command_names_its_replacement(refused):
         ("--model", "llama3.1-9b", "llama3.1-8b"),
         ("--gpu", "H100-80G-SXM", "Did you mean 'H100-80GB-SXM'?"),
         ("--cloud", "awss", "Did you mean 'aws'?"),
-        ("--stack", "megatron", "megatron"),
+        ("--stack", "megatron-lmm", "megatron-lm"),
     ],
 )
 def test_an_unknown_name_is_never_guessed(refused, option, value, says):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from app.accuracy.row_words import POLICY
 from core.time.layer import layer_seconds
 from core.time.repeated import matmul_shares, repeated_share
-from hardware.habits.remat import KEPT, PARTS, POLICIES, Repeated, repeated
+from hardware.habits.remat import PARTS, POLICIES, Repeated, repeated
 from hardware.measured import RUNS_CSV, read_runs
 from tests.made_up.jobs import CLUSTER, IDEAL, LLAMA_8B, layout, workload
 
@@ -18,15 +19,15 @@ ALL = Repeated(qkv=True, out=True, up=True, core=True)
 @pytest.mark.parametrize(
     ("detail", "again"),
     [
-        ("remat_policy=minimal_flash", NOTHING),
-        ("remat_policy=custom offload:decoder_layer_input", ALL),
-        ("remat_policy=custom offload:decoder_layer_input+mlpwo", ALL),
-        ("remat_policy=custom offload:key_proj+out_proj+query_proj+value_proj",
+        ("minimal_flash", NOTHING),
+        ("custom offload:decoder_layer_input", ALL),
+        ("custom offload:decoder_layer_input+mlpwo", ALL),
+        ("custom offload:key_proj+out_proj+query_proj+value_proj",
          Repeated(qkv=False, out=False, up=True, core=True)),
-        ("remat_policy=custom offload:key_proj+query_proj", ALL),  # values are missing
-        ("remat_policy=save_qkv_proj", Repeated(qkv=False, out=True, up=True, core=True)),
-        ("remat_policy=custom", None),
-        ("remat_policy=full", None),
+        ("custom offload:key_proj+query_proj", ALL),  # values are missing
+        ("save_qkv_proj", Repeated(qkv=False, out=True, up=True, core=True)),
+        ("custom", None),
+        ("full", None),
         ("21 of 80 layers", None),
         ("", None),
     ],
@@ -37,7 +38,7 @@ def test_what_is_not_kept_is_computed_again(detail, again):
 
 def test_every_policy_that_a_row_names_is_known_or_full_or_a_list_of_one_s_own():
     details = read_runs(RUNS_CSV).inputs.recompute_detail
-    named = {str(d).removeprefix(KEPT).split()[0] for d in details if str(d).startswith(KEPT)}
+    named = {str(d).removeprefix(POLICY).split()[0] for d in details if str(d).startswith(POLICY)}
     assert named <= {*POLICIES, "full", "custom"}
     assert all(parts <= PARTS for parts in POLICIES.values())
 

@@ -4,7 +4,7 @@ import pytest
 
 from core.time.software import decimal_year
 from hardware.efficiency import stack_of, stacks
-from hardware.habits.unnamed import built_on, software_of
+from hardware.habits.built_on import built_on
 from hardware.stack_support import habit
 
 NOW = decimal_year("2026-11")
@@ -23,8 +23,7 @@ def test_a_software_has_its_own_habits_before_those_of_its_stack() -> None:
 def test_a_compiled_model_has_a_compiled_loss_only_where_a_source_says_so() -> None:
     compiled = {n for n, s in stacks().items() if habit(s, "compiled_loss", NOW) == "1"}
     assert compiled == {"torchtitan", "torchtune"}
-    unnamed = software_of("", vendor="nvidia", task="pretrain", sharding="fsdp2", divided=False)
-    assert habit(unnamed.stack, "compiled_loss", NOW) == ""
+    assert habit(stacks()["generic"], "compiled_loss", NOW) == ""
 
 
 @pytest.mark.parametrize(
@@ -45,14 +44,6 @@ def test_data_parallelism_reduces_main_gradients_in_stacks_built_on_megatron() -
     assert as_held == {n for n, s in stacks().items() if s.family == "megatron"}
 
 
-@pytest.mark.parametrize("task", ["lora", "qlora", "sft", "pretrain"])
-def test_a_distributed_optimizer_is_megatron_s_with_adapters_too(task: str) -> None:
-    run = {"vendor": "nvidia", "task": task, "divided": False}
-    assert software_of("", sharding="zero1", **run).stack.family == "megatron"
-    whole = software_of("", sharding="ddp", **run).stack.family
-    assert (whole == "transformers") is (task != "pretrain")
-
-
 @pytest.mark.parametrize(
     ("name", "like"),
     [("Megatron-Core 0.13", "megatron-lm"), ("FlagScale", "megatron-lm"), ("JAX", "maxtext"),
@@ -66,9 +57,7 @@ def test_which_stack_a_software_is_built_on(name: str, like: str) -> None:
 
 
 def test_megatron_s_recipes_permute_tokens_by_kernels_since_transformer_engine_has_them() -> None:
-    run = {"vendor": "nvidia", "task": "pretrain", "sharding": "zero1", "divided": True}
-    unnamed = software_of("", **run).stack
-    for stack in (stacks()["megatron-bridge"], stacks()["nemo"], unnamed):
+    for stack in (stacks()["megatron-bridge"], stacks()["nemo"]):
         since = [
             habit(stack, "permutes_by_kernel", decimal_year(d)) for d in ("2025-04", "2025-05")
         ]
@@ -113,27 +102,24 @@ def test_a_compiled_step_without_a_capacity_has_room_for_the_worst_case() -> Non
     ("date", "sends"), [("2026-03", ""), ("2026-04", "hybridep"), ("2026-11", "hybridep")]
 )
 def test_recipes_on_megatron_core_name_a_dispatcher_that_sends_once(date: str, sends: str) -> None:
-    run = {"vendor": "nvidia", "task": "pretrain", "sharding": "zero1", "divided": True}
-    unnamed = software_of("", **run).stack
-    assert habit(unnamed, "moe_dispatcher", decimal_year(date)) == sends
+    assert habit(stacks()["megatron-bridge"], "moe_dispatcher", decimal_year(date)) == sends
     assert habit(stacks()["megatron-lm"], "moe_dispatcher", decimal_year(date)) == "alltoall"
 
 
 def test_what_is_built_on_megatron_core_adds_biases_of_experts_as_it_does() -> None:
-    run = {"vendor": "nvidia", "task": "pretrain", "sharding": "zero1", "divided": True}
-    assert habit(software_of("", **run).stack, "splits_expert_biases", NOW) == "1"
+    assert habit(stacks()["megatron-bridge"], "splits_expert_biases", NOW) == "1"
     assert habit(stacks()["torchtitan"], "splits_expert_biases", NOW) == ""
 
 
 def test_software_built_on_no_stack_has_its_habits_and_generic_fractions() -> None:
-    run = {"vendor": "nvidia", "task": "pretrain", "sharding": "zero2", "divided": True}
-    found = software_of("PaddleNLP", **run)
-    assert found.profile == found.stack.name == "generic"
+    stack = built_on("PaddleNLP")
+    assert stack is not None
+    assert stack.name == "generic"
     for quantity in ("splits_projections", "reduces_to_owners", "broadcasts_weights"):
-        assert habit(found.stack, quantity, NOW) == "1"
-        assert habit(software_of("", **run).stack, quantity, NOW) == ""
+        assert habit(stack, quantity, NOW) == "1"
+        assert habit(stacks()["generic"], quantity, NOW) == ""
     for quantity in ("sequence_parallel", "gradient_overlap", "weights_overlap"):
-        assert habit(found.stack, quantity, NOW) == "0"
+        assert habit(stack, quantity, NOW) == "0"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from urllib.parse import parse_qs
 from app.bill.bill import bill_of
 from app.forecast import answer as forecast_answer
 from app.forecast import resolve
-from app.forecast.with_failures import of_plans
 from app.scenario.layout import layout_text
 from app.scenario.link import parse
 
@@ -45,7 +44,6 @@ def opened(query: str) -> dict[str, str]:
     row: dict[str, object] = {"num_plans": found.num_plans, "num_notes": len(notes)}
     if found.plans:
         best = found.plans[0]
-        (risk,) = of_plans(scenario, (best,))
         named = {scenario.plan, *scenario.pinned} - {""}
         row |= {
             "best": best.id,
@@ -59,16 +57,16 @@ def opened(query: str) -> dict[str, str]:
             "wall_clock_hours": best.wall_clock_hours,
             "peak_memory_bytes": math.fsum(best.memory_bytes.values()),
             "probability_oom": best.probability_oom,
-            "hours_with_failures": risk.hours_expected,
+            "hours_with_failures": float(best.cost.failures_only_hours),
         }
         if best.usd is not None:
             row |= {
                 "usd": best.usd.p50, "usd_p10": best.usd.p10, "usd_p90": best.usd.p90,
-                "usd_with_failures": risk.usd_expected,
+                "usd_with_failures": float(best.cost.failures_only_usd),
             }  # fmt: skip
         if {"pue", "experiment_share", "dataset_tb"} & set(asked):
             bill = bill_of(scenario, best)
-            row["bill_usd"] = "" if bill.total is None else bill.total.expected
+            row["bill_usd"] = "" if bill.total is None else float(bill.total.mean)
     return {name: _text(row.get(name, "")) for name in (*TEXTS, *NUMBERS)}
 
 

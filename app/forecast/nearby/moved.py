@@ -22,7 +22,8 @@ from core.scenario import Scenario
 from core.search.best import Best, Job
 from core.search.plan import NearbyRuns
 from core.time.step import Step
-from hardware.efficiency import GENERIC, stacks
+from hardware.efficiency import GENERIC
+from hardware.habits.built_on import stack_named
 from hardware.residuals.table import residuals
 
 Numbers = NDArray[np.float64]
@@ -113,8 +114,8 @@ def moved_by_runs(
         job = np.asarray(best.job)[mine]
         known = variant.stack != GENERIC
         same = {
-            "family": stacks()[variant.stack].family if known else "",
-            "stack": variant.stack if known else "",
+            "family": stack_named(variant.stack).family if known else "",
+            "stack": stack_named(variant.stack).name if known else "",
             "precision": variant.precision,
             "task": variant.task,
         }

@@ -18,6 +18,7 @@ from app.accuracy.section_scores import class_coverages, families
 from app.accuracy.sections import report_blocks
 from app.document.terminal import print_document
 from core.errors import RunsError
+from core.scenario import Scenario
 from hardware import measured
 from hardware.measured_model import ModelFacts
 from tests.support.csv_tables import written_table
@@ -57,6 +58,9 @@ def hashing_predict(inputs, models, runs=None):
         peak_memory_gib=column("memory", 30.0),
         peak_memory_gib_p90=column("memory", 35.0),
         probability_oom=column("oom", 0.5),
+        uncorrected_tokens_per_s_per_gpu=p50,
+        needed_memory_gib=column("memory", 40.0),
+        scenarios=np.full(len(inputs), Scenario(), dtype=object),
         ok=np.full(len(inputs), True),
         reason=np.full(len(inputs), "", dtype=object),
     )
@@ -73,6 +77,9 @@ def constant_predict(tokens=10_000.0, memory=60.0):
             peak_memory_gib=full["m"],
             peak_memory_gib_p90=full["m"] * 1.1,
             probability_oom=np.full(len(inputs), 0.1),
+            uncorrected_tokens_per_s_per_gpu=full["t"],
+            needed_memory_gib=full["m"],
+            scenarios=np.full(len(inputs), Scenario(), dtype=object),
             ok=np.full(len(inputs), True),
             reason=np.full(len(inputs), "", dtype=object),
         )

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.accuracy.runs.words import PRECISION_NAMES
+from app.accuracy.row_words import PRECISION_NAMES
 from app.audit.audit import audit_of
 from app.audit.claim import OPTIONS, claim_of, usual_batch
 from app.audit.numbers import NUMBERS

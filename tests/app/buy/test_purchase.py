@@ -289,7 +289,7 @@ def test_simulated_spot_only_agrees_with_the_closed_form(run):
 
 def test_closed_form_of_several_zones_agrees_with_simulation(run):
     made, market = run
-    zones = replace(market, zones=3, outage_hours=6.0)
+    zones = replace(market, name="high", zones=3, outage_hours=6.0)
     exact, played = spot_only(made, zones), simulated(made, zones, "spot_only")
     assert played.hours.mean == pytest.approx(exact.hours.mean, rel=0.01)
     assert exact.hours.mean < 0.8 * spot_only(made, replace(zones, zones=1, name="low")).hours.mean

@@ -126,7 +126,7 @@ def test_what_is_listed_is_bounded_and_in_one_unit(every, unit):
     many = pd.concat([every] * 40, ignore_index=True)
     shown = plans.listed(many, unit, has_limits=True)
     assert len(many) > len(shown) == plans.LISTED
-    assert [c for c in shown.columns if "ost (" in c or "Cost" in c] == [plans.COST_IN[unit]]
+    assert [c for c in shown.columns if c in plans.COST_IN.values()] == [plans.COST_IN[unit]]
     days = shown[plans.EXPECTED_TIME].iloc[0]
     assert days == pytest.approx(every[plans.EXPECTED_TIME].iloc[0], rel=1e-4)
     assert len(f"{days:.15g}") <= 7

@@ -12,6 +12,7 @@ from app.forecast import answer as forecast_answer
 from app.forecast import resolve
 from app.options import side_by_side, side_by_side_words, two_links
 from app.options.side_by_side import Subject
+from core.cost.uncertain import certain
 from core.errors import ScenarioError
 from core.scenario import Scenario
 
@@ -52,7 +53,7 @@ def test_every_figure_is_the_plans_own(rows, plans):
     assert rows["Expected cost"].numbers == (a.expected_usd, b.expected_usd)
     assert rows["Cost, P90"].numbers == (a.cost.paid.p90, b.cost.paid.p90)
     assert rows["Expected time"].numbers == (a.expected_hours, b.expected_hours)
-    assert rows["Cost had nothing failed"].numbers == (a.usd.p50, b.usd.p50)
+    assert rows["Cost without failures"].numbers == (a.usd.p50, b.usd.p50)
     assert rows["Tokens/s"].numbers == (a.tokens_per_s.p50, b.tokens_per_s.p50)
     assert rows["MFU"].numbers == (a.mfu, b.mfu)
     assert rows["GPUs"].numbers == (64, 32)
@@ -88,9 +89,9 @@ def test_a_difference_is_against_the_first_plan(rows):
 
 
 def test_what_is_not_known_is_said_and_not_compared(scenario, plans):
-    unpriced = replace(
-        plans[1], usd=None, usd_per_gpu_hour=None, total=replace(plans[1].total, usd=None)
-    )
+    nothing = certain(float("nan"))
+    cost = replace(plans[1].cost, total=nothing, paid=nothing, failure_free=nothing)
+    unpriced = replace(plans[1], usd_per_gpu_hour=None, cost=cost)
     compared = side_by_side.subjects(scenario, [plans[0], unpriced])
     rows = {r.label: r for r in side_by_side.rows(compared, TODAY)}
     assert rows["Expected cost"].texts[1] == "not known"

@@ -23,7 +23,6 @@ from app.document.vocabulary import KINDS
 from app.forecast import answer as forecast_answer
 from app.forecast import calibrations
 from app.forecast.resolve import resolve_strict
-from app.forecast.with_failures import of_plans
 from app.plan import document as plan_document
 from app.provenance import document as provenance_document
 from app.provenance import hints as provenance_hints
@@ -33,7 +32,6 @@ from app.provenance.record import record, walked
 from core.errors import ScenarioError
 from core.machine.rented import Terms
 from core.scenario import Scenario
-from core.search.plan import Interval
 from hardware import facts
 from hardware.efficiency import read_entries
 from tests.made_up import plans as made_up
@@ -147,12 +145,11 @@ def test_what_is_shown_is_the_plans_own():
     scenario = scenario_of()
     plan = best(scenario)
     found = {r.key: r for r in walked(found_in.provenance_of(scenario, plan))}
-    (failing,) = of_plans(scenario, (plan,))
     assert found["run_usd"].value == plan.usd.p50
     assert found["expected_usd"].value == plan.expected_usd
     assert found["expected_hours"].value == plan.expected_hours
-    assert found["failures_only_usd"].value == failing.usd_expected
-    assert found["failures_only_hours"].value == failing.hours_expected
+    assert found["failures_only_usd"].value == plan.cost.failures_only_usd
+    assert found["failures_only_hours"].value == plan.cost.failures_only_hours
     assert found["billed_hours"].value == plan.billed_hours
     assert found["throughput_sigma"].value == plan.throughput_sigma
     assert found["usd_per_instance_hour"].value == plan.offer.usd_per_hour
@@ -167,11 +164,11 @@ def test_what_is_shown_is_the_plans_own():
         assert found[f"step_{name}_s"].value == seconds
     for name, size in plan.memory_bytes.items():
         assert found[f"memory_{name}_bytes"].value == size
-    shown = dict(plan_document.facts(scenario, plan, of_plans(scenario, (plan,))[0], TODAY))
+    shown = dict(plan_document.facts(scenario, plan, TODAY))
     assert found["expected_usd"].text in shown["Expected cost"]
     assert found["expected_hours"].text in shown["Expected time"]
     for key in ("run_usd", "wall_clock_hours", "goodput"):
-        assert found[key].text in shown["Had nothing failed"]
+        assert found[key].text in shown["Without failures"]
     assert found["mfu"].text in shown["Utilisation"]
     assert found["network_bytes_per_s"].text in shown["Network"]
 
@@ -229,7 +226,10 @@ def test_a_plan_without_a_price_says_so():
     scenario = scenario_of()
     plan = best(scenario)
     unpriced = replace(
-        plan, usd=None, usd_per_gpu_hour=None, offer=replace(plan.offer, usd_per_hour=None)
+        plan,
+        usd_per_gpu_hour=None,
+        offer=replace(plan.offer, usd_per_hour=None),
+        cost=made_up.cost(plan.cost.hours, None),
     )
     found = {r.key: r for r in found_in.provenance_of(scenario, unpriced)}
     assert (found["run_usd"].value, found["run_usd"].text) == (None, "no price known")
@@ -239,7 +239,7 @@ def test_a_plan_without_a_price_says_so():
 def test_what_a_price_book_adds_is_among_the_inputs():
     scenario = scenario_of()
     plan = best(scenario)
-    terms = Terms(usd=100.0, usd_per_hour=2.0, credit_usd=500.0)
+    terms = Terms(egress_usd=100.0, data_usd_per_hour=2.0, credit_usd=500.0)
     machine = replace(plan.job.machine, terms=terms)
     booked = replace(plan, job=replace(plan.job, machine=machine))
     found = found_in.provenance_of(scenario, booked)
@@ -303,21 +303,12 @@ def test_hints_fit_and_name_the_source():
 
 
 def test_every_number_column_of_the_ranked_table_has_a_hint():
-    plan = made_up.plan(usd=Interval(p10=1.0, p50=2.0, p90=3.0))
-    failing = made_up_failing()
-    table = plan_document.ranked(Scenario(deadline_days=9), [plan], [failing])
+    plan = made_up.plan(usd=made_up.spread(1.0, 2.0, 3.0))
+    plan = replace(plan, cost=replace(plan.cost, paid=made_up.spread(7.0, 8.0, 9.0)))
+    table = plan_document.ranked(Scenario(deadline_days=9, budget_usd=9.0), [plan])
     plain_names = {"#", "GPU", "GPUs", "Cloud", "Instance", "Purchase", "Layout", "Stack", "Region"}
     heads = {c.head for c in table.columns} - plain_names - {plan_document.LIMITS}
     assert heads == {*provenance_hints.COLUMNS}
-
-
-def made_up_failing():
-    from app.forecast.with_failures import WithFailures
-
-    return WithFailures(
-        goodput=0.9, hours_expected=1.0, hours_p50=1.0, hours_p90=1.0, usd_expected=1.0,
-        usd_p50=1.0, usd_p90=1.0,
-    )  # fmt: skip
 
 
 def test_the_table_holds_everything_and_no_cell_is_a_formula(plain):

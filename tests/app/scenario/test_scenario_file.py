@@ -31,6 +31,8 @@ BOUNDS = {
     "max_price_age_days": (0, 36_500),
     "list_max_days": (0, 36_500),
     "packing_efficiency": (0.1, 1),
+    "recompute_share": (0.1, 1),
+    "activation_offload_share": (0.1, 1),
     "slow_probability": (0, 1),
     "weibull_shape": (0.2, 10),
     "outage_hours": (0, 8760),
@@ -64,6 +66,8 @@ def values_of(name, field):
         return st.from_regex(r"([a-z0-9][a-z0-9_-]{0,10})?", fullmatch=True)
     if name == "software_date":
         return st.sampled_from(["", "2024-01", "2026-12"])
+    if name == "remat_policy":
+        return st.sampled_from(["", "save_qkv_proj", "custom offload:out_proj+query_proj"])
     if name == "anchor_layout":
         return st.sampled_from(["", "tp=8,pp=4,sharding=zero1", "tp=8, pp=4"])
     if name == "stages":
@@ -117,7 +121,8 @@ def test_every_field_can_be_saved():
         else:
             value = {
                 "prices": "1e5", "anchor_layout": "tp=8,pp=4", "packing_efficiency": 0.5,
-                "software_date": "2024-10",
+                "software_date": "2024-10", "recompute_share": 0.5,
+                "activation_offload_share": 0.5,
             }.get(name, "4090" if isinstance(field.default, str) else 64)  # fmt: skip
             if name in BOUNDS:
                 value = min(value, BOUNDS[name][1])

@@ -12,7 +12,6 @@ from core.evidence.inference import (
     least_recompute,
     smallest_degrees,
     total,
-    with_paged_optimizer,
 )
 from core.layout.layouts import RECOMPUTE, SEARCHED_RECOMPUTE
 from core.memory.memory import peak_bytes
@@ -60,20 +59,6 @@ def test_only_what_the_stack_does_is_tried(allowed, seq_len, expected):
     mask = np.array([[kind in allowed for kind in RECOMPUTE]])
     found = least_recompute(*as_columns([row]), allowed=mask)
     assert RECOMPUTE[int(found[0])] == expected
-
-
-def test_an_optimizer_is_paged_where_a_recipe_may_and_nothing_else_fits():
-    small = replace(CLUSTER, memory_bytes=24e9)
-    rows = [
-        (workload(LLAMA_8B, seq_len=2048.0), layout(strategy="ddp", dp_shard=1), device, GENERIC)
-        for device in (small, small, replace(CLUSTER, memory_bytes=500e9))
-    ]
-    work, lay, cluster, eff = as_columns(rows)
-    found = with_paged_optimizer(work, lay, cluster, eff, may=np.array([True, False, True]))
-    assert found.paged_optimizer.tolist() == [True, False, False]
-    parts = peak_bytes(found, lay, cluster, eff)
-    assert parts["optimizer"][0] == 0 < parts["optimizer"][1]
-    assert parts["gradients"][0] == pytest.approx(parts["gradients"][1] / 32)
 
 
 @given(

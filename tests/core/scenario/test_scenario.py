@@ -30,6 +30,7 @@ TEXTS = {  # of fields that take a form of text of their own
     "anchor_layout": st.text(alphabet="tpcz019_.=,- ", max_size=60),
     "price_book": st.sampled_from(("", "acme", "rates-2026_q4")),
     "software_date": st.sampled_from(("", "2022-05", "2026-11")),
+    "remat_policy": st.sampled_from(("", "save_qkv_proj", "custom offload:out_proj+query_proj")),
     "anchor_gpu": st.text(alphabet=LETTERS + " ", max_size=60),
     "quotes": QUOTES.map(text_of),
     "stages": STAGES,

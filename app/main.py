@@ -13,7 +13,7 @@ import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
 from app.document.escape import as_text
-from app.forecast import calibration_files, price_book, resolve
+from app.forecast import calibrations, price_book, resolve
 from app.forecast.failure_inputs import given_numbers
 from app.plan import page as plan_page
 from app.saved import saved
@@ -36,7 +36,7 @@ OPTIONS: web_form.Options = {
     "cloud": lambda: resolve.cloud_names(link.scenario()),
     "stack": resolve.stack_names,
     "price_book": lambda: ["", *price_book.names()],
-    "calibration": lambda: calibration_files.kept(),
+    "calibration": lambda: calibrations.ids(),
     "anchor_gpu": lambda: ["", *resolve.accelerator_names()],
 }
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.calibration.options import Asked, option
+from app.calibration.options import CalibrateOptions, option
 from app.command.options import AsJson, Text, print_json, text_option
 from app.document.echo import echo
 
@@ -51,7 +51,11 @@ def calibrate(
                 "--emit-probe writes the probe for nodes that you start it on yourself: leave "
                 "--launcher, --dry-run, --resume and --cancel out."
             )
-        _emit(Path(emit_probe), Asked(**{**typed, "launcher": "local", "env": ()}), as_json=as_json)
+        _emit(
+            Path(emit_probe),
+            CalibrateOptions(**{**typed, "launcher": "local", "env": ()}),
+            as_json=as_json,
+        )
         raise typer.Exit(0)
     if run_id := resume or cancel:
         if resume and cancel:
@@ -64,8 +68,8 @@ def calibrate(
         raise ScenarioError(
             "Missing --launcher: local, ssh, slurm, ray, sky or k8s, or --resume ID."
         )
-    asked = Asked(**{**typed, "env": tuple(typed["env"] or ())})
-    raise typer.Exit(_new(asked, dry_run=dry_run, yes=yes, as_json=as_json))
+    options = CalibrateOptions(**{**typed, "env": tuple(typed["env"] or ())})
+    raise typer.Exit(_new(options, dry_run=dry_run, yes=yes, as_json=as_json))
 
 
 def _parameter(of: Field[Any]) -> inspect.Parameter:
@@ -83,19 +87,18 @@ def _parameter(of: Field[Any]) -> inspect.Parameter:
 
 _OWN = inspect.signature(calibrate, eval_str=True).parameters.values()
 _PARAMETERS = [
-    *map(_parameter, fields(Asked)),
+    *map(_parameter, fields(CalibrateOptions)),
     *(p for p in _OWN if p.kind == inspect.Parameter.KEYWORD_ONLY),
 ]
 calibrate.__signature__ = inspect.Signature(_PARAMETERS)  # type: ignore[attr-defined]
 calibrate.__annotations__ = {p.name: p.annotation for p in _PARAMETERS}
 
 
-def _emit(probe: Path, asked: Asked, *, as_json: bool) -> None:
+def _emit(probe: Path, options: CalibrateOptions, *, as_json: bool) -> None:
     """Write the probe and its plan beside it, and print how a node is measured with them."""
     import json
 
-    from app.calibration.calibrate_words import by_hand
-    from app.calibration.plan import measured_of
+    from app.calibration.job import by_hand, measured_of
     from core.errors import ScenarioError, shown
     from pricing.disk import write_all_or_none
     from runners.probe_file import probe_text
@@ -105,10 +108,10 @@ def _emit(probe: Path, asked: Asked, *, as_json: bool) -> None:
     for path in (probe, plan):
         if path.exists() or path.is_symlink():
             raise ScenarioError(f"{shown(str(path))} is there already: name another file.")
-    measured, sentences = measured_of(asked, new_run_id())
+    measured, sentences = measured_of(options, new_run_id())
     content = json.dumps(measured, indent=1) + "\n"
     write_all_or_none({probe: probe_text().encode(), plan: content.encode()})
-    commands = by_hand(asked, probe, plan)
+    commands = by_hand(options, probe, plan)
     _say(*sentences)
     if as_json:
         files = {"probe": str(probe), "plan": str(plan)}
@@ -117,27 +120,25 @@ def _emit(probe: Path, asked: Asked, *, as_json: bool) -> None:
         echo("\n".join([str(probe), str(plan), *map(shlex.join, commands)]))
 
 
-def _new(asked: Asked, *, dry_run: bool, yes: bool, as_json: bool) -> int:
+def _new(options: CalibrateOptions, *, dry_run: bool, yes: bool, as_json: bool) -> int:
     """Show what would run, ask for confirmation, and run it."""
-    from app.calibration.calibrate_words import budget_sentence, launch_json, launch_lines
-    from app.calibration.job import check_device, job_of, launcher_of, limits_of
-    from app.calibration.plan import measured_of
+    from app.calibration import job as run
     from core.errors import ScenarioError
     from runners.run_state import RunState, new_run_id
 
     run_id = new_run_id()
-    place = launcher_of(asked)
-    limits = limits_of(asked)
-    plan, sentences = measured_of(asked, run_id)
-    job = job_of(asked, run_id, plan)
+    place = run.launcher_of(options)
+    limits = run.limits_of(options)
+    plan, sentences = run.measured_of(options, run_id)
+    job = run.job_of(options, run_id, plan)
     launch = place.plan(job)  # raises if it cannot run the job
-    check_device(asked)
-    _say(*sentences, budget_sentence(asked, place.where, limits))
+    run.check_device(options)
+    _say(*sentences, run.budget_sentence(options, place.where, limits))
+    if dry_run and as_json:
+        print_json(run.launch_json(run_id, launch))
+    elif dry_run:
+        echo("\n".join(run.launch_lines(launch)))
     if dry_run:
-        if as_json:
-            print_json(launch_json(run_id, launch))
-        else:
-            echo("\n".join(launch_lines(launch)))
         return 0
     if not yes:
         if not sys.stdin.isatty():
@@ -146,41 +147,46 @@ def _new(asked: Asked, *, dry_run: bool, yes: bool, as_json: bool) -> int:
             _say("Nothing was started.")
             return 0
     state = RunState(
-        run_id=run_id, launcher=asked.launcher, options=asdict(asked), phase="prepared"
+        run_id=run_id, launcher=options.launcher, options=asdict(options), phase="prepared"
     )
-    return _run(place, job, state, asked, as_json=as_json, out=asked.out)
+    return _run(place, job, state, options, as_json=as_json, out=options.out)
 
 
 def _again(state: RunState, *, out: str | None, resume: str | None, as_json: bool) -> int:
     """Resume a run or cancel it."""
     import json
 
-    from app.calibration.job import job_of, launcher_of, read_asked
+    from app.calibration.job import job_of, launcher_of, read_options
     from core.errors import ScenarioError
     from runners.run_state import PLAN, folder_of, write_state
 
-    asked = read_asked(state.options)
-    place = launcher_of(asked)
+    options = read_options(state.options)
+    place = launcher_of(options)
     try:
         plan = json.loads((folder_of(state.run_id) / PLAN).read_bytes())
     except (OSError, ValueError):
         raise ScenarioError(f"The plan of the run {state.run_id} is lost: start anew.") from None
-    job = job_of(asked, state.run_id, plan)
+    job = job_of(options, state.run_id, plan)
     if resume:
-        return _run(place, job, state, asked, as_json=as_json, out=out or asked.out)
+        return _run(place, job, state, options, as_json=as_json, out=out or options.out)
     _cancel(place, job, state)  # also while another process follows it
     write_state(state, phase="cancelled")
     return 0
 
 
 def _run(
-    place: Launcher, job: Job, state: RunState, asked: Asked, *, as_json: bool, out: str | None
+    place: Launcher,
+    job: Job,
+    state: RunState,
+    options: CalibrateOptions,
+    *,
+    as_json: bool,
+    out: str | None,
 ) -> int:
     """Submit a run and follow it; however it ends, --resume can read the saved state."""
     import json
 
-    from app.calibration.calibrate_words import progress, result_json, sentences
-    from app.calibration.job import limits_of
+    from app.calibration.job import progress, result_json, result_lines
     from runners.calibration.result import parse_result
     from runners.launchers.follow import follow
     from runners.launchers.quoting import UnreachableError
@@ -213,11 +219,10 @@ def _run(
         result = parse_result(held_text)
         file = Path(out or f"calibration-{job.run_id}.json")
         write_whole(file, held_text)
-    found = result_json(asked, limits_of(asked), state, result, file)
     if as_json:
-        print_json(found)
+        print_json(result_json(options, state, result, file))
     else:
-        echo("\n".join(sentences(found)))
+        echo("\n".join(result_lines(result, file)))
     return 0
 
 

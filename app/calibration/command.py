@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +15,7 @@ from app.document.echo import echo
 from core.errors import ScenarioError
 
 if TYPE_CHECKING:
-    from app.forecast.calibration_files import Kept
+    from app.forecast.calibrations import Calibration
     from core.scenario import Scenario
 
 calibrations = typer.Typer(
@@ -37,29 +39,20 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Check a result and keep it."""
+    from app.calibration import document
     from app.calibration.added import add as add_result
     from app.calibration.added import read_file
-    from app.calibration.as_json import added_json
-    from app.calibration.sections import added_blocks
-    from app.document.terminal import print_document
 
-    typed = _typed(link)
-    added = add_result(read_file(Path(file)), note=note or "", typed=typed)
-    print_json(added_json(added)) if as_json else print_document(added_blocks(added))
+    added = add_result(read_file(Path(file)), note=note or "", typed=_typed(link))
+    _print(as_json, document.added_json, document.added_blocks, added)
 
 
 @calibrations.command(name="list")
 def list_results(as_json: AsJson = False) -> None:
     """The results that are here, the newest first."""
-    from app.calibration.as_json import listed_json
-    from app.calibration.sections import listed_blocks
-    from app.document.terminal import print_document
+    from app.calibration import document
 
-    found, stale, sentence = _listed()
-    if as_json:
-        print_json(listed_json(found, stale, sentence))
-    else:
-        print_document(listed_blocks(found, stale, sentence))
+    _print(as_json, document.listed_json, document.listed_blocks, *_listed())
 
 
 @calibrations.command()
@@ -69,27 +62,24 @@ def show(id_: Id, link: Link = None, as_json: AsJson = False) -> None:
     A result that names no accelerator is held against the figures of a custom one, which the
     --link of a scenario has.
     """
-    from app.calibration.added import has_figures, learned
-    from app.calibration.as_json import shown_json
-    from app.calibration.sections import shown_blocks
-    from app.document.terminal import print_document
-    from app.forecast import calibration_files
+    from app.calibration import document
+    from app.calibration.added import has_figures
+    from app.forecast.calibrations import has, load, of_id
     from app.forecast.machines import CUSTOM, CUSTOM_FIGURES
 
-    if not calibration_files.has(id_):
-        calibration_files.load(id_)  # its error lists the known results
-    found, stale, _ = _listed()
-    kept, typed = next(k for k in found if k.id == id_), _typed(link)
-    if kept.accelerator == CUSTOM and not has_figures(typed):
+    if not has(id_):
+        load(id_)  # its error lists the known results
+    rows, stale, _ = _listed()
+    calibration, typed = next(c for c in rows if c.id == id_), _typed(link)
+    if calibration.accelerator == CUSTOM and not has_figures(typed):
         raise ScenarioError(
             f"The calibration {id_} names no accelerator: --link gives the figures to hold it "
             f"against, {', '.join(CUSTOM_FIGURES)}."
         )
-    c = learned(kept, typed)
-    if as_json:
-        print_json(shown_json(kept, c, stale.get(id_, ())))
-    else:
-        print_document(shown_blocks(kept, c, stale.get(id_, ())))
+    if calibration.problem:
+        raise ScenarioError(calibration.problem)
+    fitted = replace(of_id(id_, typed), note=calibration.note)
+    _print(as_json, document.shown_json, document.shown_blocks, fitted, stale.get(id_, ()))
 
 
 @calibrations.command()
@@ -97,26 +87,33 @@ def remove(id_: Id) -> None:
     """Delete a result; forecasts are then as if it had never been there."""
     from app.calibration.added import remove as remove_result
 
-    said = remove_result(id_)
+    sentences = remove_result(id_)
     echo(f"Removed the calibration {id_}.")
-    for sentence in said:
+    for sentence in sentences:
         echo(sentence, err=True)
 
 
-def _listed() -> tuple[list[Kept], dict[str, tuple[str, ...]], str]:
+def _print(as_json: bool, json: Callable[..., Any], blocks: Callable[..., Any], *rows: Any) -> None:
+    from app.document.terminal import print_document
+
+    print_json(json(*rows)) if as_json else print_document(blocks(*rows))
+
+
+def _listed() -> tuple[list[Calibration], dict[str, tuple[str, ...]], str]:
     """All results, why some are stale, and why the index cannot be read ('' if it can)."""
     from app.calibration.added import listed
-    from app.calibration.words import staleness
+    from app.calibration.document import staleness
 
-    found, sentence = listed()
+    rows, sentence = listed()
     today = dt.datetime.now(dt.UTC).date()
-    return found, {k.id: staleness(k, found, today) for k in found}, sentence
+    return rows, {c.id: staleness(c, rows, today) for c in rows}, sentence
 
 
 def _typed(link: str | None) -> Scenario:
     """The figures of a custom accelerator in a link."""
-    from app.calibration.added import NOTHING_TYPED, typed_of
+    from app.calibration.added import NOTHING_TYPED
     from app.command.values import link_values, parsed
+    from app.forecast.calibrations import typed_of
 
     if link is None:
         return NOTHING_TYPED

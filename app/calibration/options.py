@@ -8,17 +8,25 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+LAUNCHERS = ("local", "ssh", "slurm", "ray", "sky", "k8s")
+
 
 def _text(metavar: str, text: str, default: object = None) -> Any:
-    return field(default=default, metadata={"metavar": metavar, "help": text})
+    """An option with a value. The launchers that a help text begins with take it, no others."""
+    return field(default=default, metadata={"metavar": metavar, **_help(text)})
 
 
 def _switch(text: str) -> Any:
-    return field(default=False, metadata={"help": text})
+    return field(default=False, metadata=_help(text))
+
+
+def _help(text: str) -> dict[str, Any]:
+    names = [part.partition(":")[0].strip() for part in text.split(";") if ":" in part]
+    return {"help": text, "launchers": tuple(n for n in names if n in LAUNCHERS)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class CalibrateOptions:
     """The options as typed, in the order of the help; a resumed run is rebuilt from them."""
 
     launcher: str = _text("WHERE", "local, ssh, slurm, ray, sky or k8s.", "")
@@ -38,7 +46,7 @@ class Asked:
     container_image: str | None = _text("I", "slurm: its image, with torch.")
     container_mounts: str | None = _text("A:B,..", "slurm: its mounts.")
     address: str | None = _text("URL", "ray: the dashboard, http://HOST:8265.")
-    gpu: str | None = _text("NAME", "The accelerator of the nodes; sky: H100:8.")
+    gpu: str | None = _text("NAME", "The accelerator of the nodes (sky: H100:8).")
     infra: str | None = _text("I", "sky: aws, gcp/us-central1.")
     spot: bool = _switch("sky: spot instances.")
     image: str | None = _text("I", "k8s: an image with torch.")

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.calibration.words import number
+from app.calibration.document import constant_name, number
 from app.document import format as fmt
+from app.document.table import Table, text_column
 from app.forecast import calibrations
 from app.forecast.machines import CUSTOM, accelerator_of
 from app.forecast.stack_limits import software
@@ -27,16 +28,9 @@ from core.machine.cluster import ASSUMED_CEILING, ASSUMED_HOST_LINK_BYTES_PER_S
 from core.scenario import Scenario
 from hardware.efficiency import GENERIC, Entry, read_entries
 from hardware.habits.built_on import stack_named
-from runners.calibration.fit import Constant
 
-KINDS = MEASURED, ELSEWHERE, FITTED, PUBLISHED, GIVEN, ASSUMED = (
-    "measured",
-    "measured elsewhere",
-    "fitted",
-    "published",
-    "given",
-    "assumed",
-)  # the most trusted first
+KINDS = "measured", "measured elsewhere", "fitted", "published", "given", "assumed"  # by trust
+MEASURED, ELSEWHERE, FITTED, PUBLISHED, GIVEN, ASSUMED = KINDS
 
 # The rate of an accelerator and the fraction of efficiency.csv that make up each constant.
 PARTS = {
@@ -51,9 +45,8 @@ PARTS = {
     "scale_out": ("scale_out_bytes_per_s", "scale_out"),
     "scale_out_hop": ("", "hop"),
 }
-USUAL_HOST_LINK = (
-    f"{fmt.in_unit(ASSUMED_HOST_LINK_BYTES_PER_S, 'GB/s')} GB/s, as no source prints it"
-)
+HOST_LINK = f"{fmt.in_unit(ASSUMED_HOST_LINK_BYTES_PER_S, 'GB/s')} GB/s, as no source prints it"
+USUAL = {"matmul": f"{ASSUMED_CEILING:.0%} of the peak", "host_link": HOST_LINK}
 TABLE_OF_HOPS = "a printed latency of the fabric (hardware/fabrics.csv)"
 
 
@@ -71,60 +64,60 @@ def sources_of(scenario: Scenario, accelerator_name: str) -> tuple[ValueSource, 
     """The source of each constant of an accelerator in the forecast of a scenario."""
     accelerator = accelerator_of(accelerator_name, scenario)
     c = calibrations.chosen(scenario).get(accelerator.name)
-    known = {x.name: x for x in c.constants_for(scenario.stack)} if c else {}
+    measured = {x.name: x for x in c.constants_for(scenario.stack)} if c else {}
     entries = {(e.stack, e.quantity): e for e in read_entries()}
-    found = []
+    stack = stack_named(software(scenario))
+    rows = []
     for name in PRIOR_SIGMA:
         if name == "matmul_fp8" and accelerator.fp8_flops_per_s is None:
             continue
-        if c is not None and name in known:
-            kind, label, text = MEASURED, c.origin.label, _measured(known[name])
+        if c is not None and (x := measured.get(name)) is not None:
+            kind, label = MEASURED, c.source
+            text = (
+                f"{number(x.measured, x.unit)}, assumed was {number(x.assumed, x.unit)}; the "
+                f"forecast uses {x.factor:.3f} times that"
+            )
         else:
-            rate, fraction = PARTS[name]
-            entry = _entry(entries, software(scenario), fraction)
-            kind, text = _unmeasured(name, accelerator, rate, entry)
+            names = ((n, PARTS[name][1]) for n in (stack.name, stack.family, GENERIC))
+            entry = next(e for n in names if (e := entries.get(n)) is not None)
+            kind, text = _unmeasured(name, accelerator, entry)
             label = kind
-        found.append(ValueSource(name=name, kind=kind, label=label, text=text))
-    return tuple(found)
+        rows.append(ValueSource(name=name, kind=kind, label=label, text=text))
+    return tuple(rows)
 
 
-def _measured(x: Constant) -> str:
-    return (
-        f"{number(x.measured, x.unit)}, assumed was {number(x.assumed, x.unit)}; the forecast uses "
-        f"{x.factor:.3f} times that"
-    )
-
-
-def _entry(entries: dict[tuple[str, str], Entry], stack: str, quantity: str) -> Entry:
-    """The fraction for a stack: its own, else that of its family, else the generic one."""
-    own = stack_named(stack)
-    names = (own.name, own.family, GENERIC)
-    return next(e for n in names if (e := entries.get((n, quantity))) is not None)
-
-
-def _unmeasured(name: str, accelerator: Accelerator, rate: str, fraction: Entry) -> tuple[str, str]:
+def _unmeasured(name: str, accelerator: Accelerator, fraction: Entry) -> tuple[str, str]:
     """The kind of a constant that no calibration in use has, and the figures behind it."""
+    rate = PARTS[name][0]
     source = accelerator.sources.get(rate)
     basis = FITTED if fraction.basis.startswith("fitted") else PUBLISHED
     share = f"x {fraction.value:.3g} ({fraction.basis}, {fraction.date})"
-    usual = {"matmul": f"{ASSUMED_CEILING:.0%} of the peak", "host_link": USUAL_HOST_LINK}
     if not rate:
         return basis, f"{TABLE_OF_HOPS} {share}"
     if accelerator.name == CUSTOM:
-        if name == "matmul":
-            return ASSUMED, f"{usual[name]} that was typed in {share}"
-        if name == "host_link":
-            return ASSUMED, f"{usual[name]} {share}"
-        return GIVEN, f"the data sheet as typed in {share}"
+        if name not in USUAL:
+            return GIVEN, f"the data sheet as typed in {share}"
+        typed = " that was typed in" if name == "matmul" else ""
+        return ASSUMED, f"{USUAL[name]}{typed} {share}"
     if source is None:
-        what = usual.get(name, "what the price offer says, as no source prints it")
-        return ASSUMED, f"{what} {share}"
+        text = USUAL.get(name, "what the price offer says, as no source prints it")
+        return ASSUMED, f"{text} {share}"
     kind = ASSUMED if source.assumed else ELSEWHERE if name == "matmul" else basis
     return kind, f"{source.printed} ({source.ref}, {source.date}) {share}"
 
 
-def summary(found: tuple[ValueSource, ...]) -> str:
+def summary(rows: tuple[ValueSource, ...]) -> str:
     """The number of constants of each kind, the most trusted kind first."""
-    counts = {kind: sum(s.kind == kind for s in found) for kind in KINDS}
+    counts = {kind: sum(s.kind == kind for s in rows) for kind in KINDS}
     listed = ", ".join(f"{fmt.count(n)} {kind}" for kind, n in counts.items() if n)
-    return f"Of {fmt.count(len(found))} constants: {listed}."
+    return f"Of {fmt.count(len(rows))} constants: {listed}."
+
+
+def table(rows: tuple[ValueSource, ...]) -> Table[ValueSource]:
+    """Where each constant of an accelerator comes from."""
+    columns = (
+        text_column("Constant", lambda s: constant_name(s.name)),
+        text_column("Source", lambda s: s.label),
+        text_column("Value", lambda s: s.text),
+    )
+    return Table(caption="Constants", columns=columns, rows=rows)

@@ -270,16 +270,16 @@ KINDS: dict[Kind, str] = {
 
 
 MEASURED = {
-    "matmul": "matmuls",
-    "matmul_fp8": "fp8 matmuls",
+    "matmul": "matmuls in 16 bits",
+    "matmul_fp8": "speed-up of fp8 matmuls",
     "attention": "attention",
     "memory": "memory bandwidth",
-    "elementwise": "elementwise operators",
-    "host_link": "the link to the host",
-    "scale_up": "the link inside the node",
-    "scale_up_hop": "its latency",
-    "scale_out": "the network",
-    "scale_out_hop": "the network's latency",
+    "elementwise": "time of elementwise operators",
+    "host_link": "link to the host",
+    "scale_up": "link inside the node",
+    "scale_up_hop": "latency inside the node",
+    "scale_out": "network of a GPU",
+    "scale_out_hop": "latency of the network",
 }
 
 

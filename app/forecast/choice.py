@@ -79,7 +79,7 @@ def choice_of(scenario: Scenario) -> Choice:
         left_out.update(
             reason_at("no_facts", o) for o in without if o.purchase in scenario.purchase
         )
-    measured = calibrations.as_measured(tuple(kept), scenario)
+    measured = calibrations.with_measured_rates(tuple(kept), scenario)
     # A network given by the scenario wins over one measured elsewhere.
     known = tuple(machines.as_known(m, scenario) for m in measured)
     return Choice(machines=price_book.with_terms(scenario, known), left_out=left_out)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from app.forecast import calibration_files, calibrations, machines, price_book
+from app.forecast import calibrations, machines, price_book
 from app.forecast.machines import CUSTOM
 from app.forecast.search import anchor_of
 from app.forecast.stack_limits import check_stack
@@ -87,7 +87,7 @@ def resolve(scenario: Scenario) -> tuple[Scenario, list[str]]:
     except ScenarioError as e:
         notes.append(f"Left out the measurement: {e}")
         kept["anchor_tokens_per_s_per_gpu"] = None
-    for lacking in [c for c in scenario.calibration if not calibration_files.has(c)]:
+    for lacking in [c for c in scenario.calibration if not calibrations.has(c)]:
         notes.append(f"The calibration {lacking} is not on this server: it is left out.")
         kept["calibration"] = tuple(c for c in kept["calibration"] if c != lacking)  # type: ignore[attr-defined]
     try:

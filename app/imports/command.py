@@ -76,7 +76,7 @@ def import_file(
     if as_json:
         print_json(import_json(read, added))
         return
-    from app.calibration.sections import added_blocks
+    from app.calibration.document import added_blocks
     from app.document.terminal import console, print_document, print_wrapped
 
     screen = console()

@@ -14,8 +14,7 @@ from app.imports.file import ImportedFile
 from app.scenario.layout import layout_text
 from app.scenario.link_query import link_query
 from pricing.offers import snapshot
-from runners.calibration.fit import Constant
-from runners.calibration.fit_links import Link
+from runners.calibration.fit import Constant, Link
 from runners.imports.mamf import Mamf
 from runners.imports.nccl_tests import Table
 from runners.imports.profiler import Profile
@@ -195,7 +194,7 @@ def import_json(file: ImportedFile, kept: Added | None = None) -> dict[str, Any]
         "profile": None if file.profile is None else asdict(file.profile),
         "constants": [asdict(c) for c in file.constants],
         "kept": kept and {
-            "id": kept.kept.id, "is_new": kept.is_new, "sentences": list(kept.sentences),
+            "id": kept.calibration.id, "is_new": kept.is_new, "sentences": list(kept.sentences),
         },
     }  # fmt: skip
 

@@ -12,8 +12,7 @@ from typing import Any
 from core.errors import ScenarioError, shown
 from hardware import facts, names
 from hardware.efficiency import GENERIC, efficiency
-from runners.calibration.fit import Constant
-from runners.calibration.fit_links import Link
+from runners.calibration.fit import Constant, Link
 from runners.imports import constants, mamf, nccl_tests, profiler, training_log
 from runners.imports.mamf import Mamf
 from runners.imports.nccl_tests import Table

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import TypeVar
 
-from app.forecast import calibration_files
-from app.forecast.calibration_origin import origin_of
+from app.forecast import calibrations
 from app.operate.finding import Finding
 from core.errors import RuncastError
 from pricing.backup.make import data_folder
@@ -17,7 +16,6 @@ from pricing.book.files import book_names, load_book
 from pricing.store.condition import Condition, condition
 
 T = TypeVar("T")
-OLD_DAYS = 180  # by then a machine's software and firmware have changed
 LOW_BYTES, FULL_BYTES = 1_000_000_000, 64_000_000
 SHOWN = 3
 
@@ -93,22 +91,22 @@ def _folder() -> Finding:
 
 
 def _calibrations(now: datetime) -> Finding:
-    kept = calibration_files.kept()
-    days, damaged = _loaded(kept, lambda n: origin_of(calibration_files.load(n)).measured_on)
-    ages = [max(0, (now.date() - day).days) for day in days if day is not None]
-    old = sum(age > OLD_DAYS for age in ages)
+    rows = [calibrations.read(name) for name in calibrations.ids()]
+    damaged = [c.id for c in rows if c.problem]
+    ages = [max(0, (now.date() - c.measured_on).days) for c in rows if c.measured_on is not None]
+    old = sum(age > calibrations.OLD_DAYS for age in ages)
     todo = _add_again(damaged)
     if old and not todo:
-        todo = f"{old} older than {OLD_DAYS} days: measure again, `runcast calibrate`."
+        todo = f"{old} older than {calibrations.OLD_DAYS} days: measure again, `runcast calibrate`."
     aged = f", {min(ages)} to {max(ages)} days old" if ages else ""
     return Finding(
         area="data",
         name="calibrations",
         state="warning" if todo else "ok",
-        value=f"{len(kept):,}{aged}" if kept else "none",
+        value=f"{len(rows):,}{aged}" if rows else "none",
         todo=todo,
         numbers={
-            "count": len(kept),
+            "count": len(rows),
             "newest_age_days": min(ages, default=None),
             "oldest_age_days": max(ages, default=None),
             "damaged": len(damaged),

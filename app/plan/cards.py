@@ -124,6 +124,4 @@ def _on_time(scenario: Scenario, best: Plan) -> Headline | None:
         f"deadline {fmt.days(days * 24)}",
         f"asked: {fmt.percent(scenario.deadline_confidence)}",
     )
-    return Headline(
-        "On time", fmt.chance(chance), lines, "Of the recommended plan"
-    )
+    return Headline("On time", fmt.chance(chance), lines, "Of the recommended plan")

@@ -186,14 +186,13 @@ def measured_constants(job: PlanJob) -> tuple[Record, ...]:
     found = chosen(job.scenario).get(machine.accelerator.name) if machine.calibration else None
     if found is None:
         return ()
-    origin = found.origin
     return tuple(
         record(
             f"measured_{c.name}", f"Measured: {measured_constant(c.name)}, over what was assumed",
             c.factor, "", "measured",
             source=Source(
-                ref=f"calibration {found.id}: {origin.label}",
-                date=origin.day if origin.measured_on else "",
+                ref=f"calibration {found.id}: {found.source}",
+                date=found.day if found.measured_on else "",
                 printed=f"{c.measured:.4g} {c.unit}",
             ),
             note="; ".join(filter(None, (f"P10 to P90 {c.low:.3g} to {c.high:.3g}", c.note))),

@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
 from app.document.escape import as_text
-from app.forecast import calibration_files, resolve
+from app.forecast import calibrations, resolve
 from app.scenario.fields import (
     Section,
     bounds,
@@ -47,7 +47,7 @@ MAX_CONFIG_CHARS = 1_000_000
 MAX_UPLOAD_MB = 2
 LINES_FOR_TEXT = 64  # characters in a typed field; a list of GPU counts is the longest
 
-LABELS = {"calibration": calibration_files.id_label}  # labels of fields whose values are ids
+LABELS = {"calibration": calibrations.id_label}  # labels of fields whose values are ids
 FLAG_LABELS = {None: "Not given", True: "Yes", False: "No"}
 _ERRORS = "form_errors"
 _CONFIG_TEXT = "form_config_text"

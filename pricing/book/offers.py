@@ -102,9 +102,7 @@ def terms_of(
 
     stored, moved = about(Storage), about(Egress)
     highest = max((r.usd_per_gb_month for r in stored), default=0.0)
-    checkpoints = sum(
-        hourly(r.checkpoints * checkpoint_bytes, r.usd_per_gb_month) for r in stored
-    )
+    checkpoints = sum(hourly(r.checkpoints * checkpoint_bytes, r.usd_per_gb_month) for r in stored)
     data = sum(hourly(r.data_gb * GB, r.usd_per_gb_month) for r in stored)
     if kept_checkpoints is not None:
         checkpoints = hourly(kept_checkpoints * checkpoint_bytes, highest)

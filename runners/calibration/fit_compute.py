@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Protocol
 
 import numpy as np
 
@@ -14,17 +14,10 @@ from core.machine.efficiency import Efficiency
 from core.numeric import as_float
 from core.time import attention as time_attention
 from core.time import gemm, measured_shapes
-from runners.calibration.result import Row
+from runners.calibration.result import CalibResult, Row
 
 MAIN = ("bf16", "fp16")  # 16-bit matmuls, in order of preference
 OF_NORMAL = 1.35  # interquartile range of a normal distribution over its deviation
-
-
-class HasRows(Protocol):
-    """A result, as far as the fits need it."""
-
-    def rows(self, probe: str) -> list[Row]:
-        """The rows of one group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +49,6 @@ def spread(row: Row) -> float:
     return row.rel_iqr / OF_NORMAL
 
 
-def main_dtype(result: HasRows) -> str | None:
-    """The 16-bit type that was measured; None if there is none."""
-    found = {row.dtype for row in result.rows("matmul")}
-    return next((d for d in MAIN if d in found), None)
-
-
 def standalone_s(
     row: Row, cluster: Cluster, eff: Efficiency, *, speedup: float = 1.0, input_bytes: float = 2.0
 ) -> float:
@@ -86,7 +73,7 @@ def standalone_s(
 
 
 def matmuls(
-    result: HasRows,
+    rows: Sequence[Row],
     cluster: Cluster,
     eff: Efficiency,
     *,
@@ -94,28 +81,33 @@ def matmuls(
     least_sigma: float,
 ) -> Matmuls | None:
     """Fit of 16-bit matmuls of every measured shape; None if there is none."""
-    dtype = main_dtype(result)
-    rows = _once([row for row in result.rows("matmul") if row.dtype == dtype])
-    if not rows:
+    dtypes = {row.dtype for row in rows}
+    dtype = next((d for d in MAIN if d in dtypes), None)
+    # A fit cannot use a shape twice: the first row of each shape counts.
+    shapes = {
+        tuple(r.params[axis] for axis in "mnk"): r for r in reversed(rows) if r.dtype == dtype
+    }
+    if dtype is None:
         return None
+    rows = list(reversed(shapes.values()))
     log_ratio = np.array([np.log(standalone_s(row, cluster, eff) / row.t_med_s) for row in rows])
     sigma = np.array([max(spread(row), least_sigma) for row in rows])
     axes = {a: np.array([float(row.params[a]) for row in rows]) for a in "mnk"}
-    found = measured_shapes.fit(**axes, log_ratio=log_ratio, sigma=sigma, prior_sigma=prior_sigma)
+    fit = measured_shapes.fit(**axes, log_ratio=log_ratio, sigma=sigma, prior_sigma=prior_sigma)
     # A new ceiling changes matmuls that wait for memory less: shapes are compared with the new
     # forecast.
-    moved = replace(cluster, ceiling=cluster.ceiling * np.exp(found.constant))
+    moved = replace(cluster, ceiling=cluster.ceiling * np.exp(fit.constant))
     left = np.array([np.log(standalone_s(row, moved, eff) / row.t_med_s) for row in rows])
     smooth = measured_shapes.fit(**axes, log_ratio=left, sigma=sigma, prior_sigma=0.0)
     ceiling = as_float(cluster.peak_flops_per_s * cluster.ceiling) / 1e12
     return Matmuls(
         constant=Measured(
             assumed=ceiling,
-            measured=ceiling * float(np.exp(found.constant)),
+            measured=ceiling * float(np.exp(fit.constant)),
             unit="TFLOP/s",
-            sigma=found.constant_sigma,
+            sigma=fit.constant_sigma,
             num_measured=len(rows),
-            left_out_error=float(np.median(np.abs(np.expm1(found.leave_one_out)))),
+            left_out_error=float(np.median(np.abs(np.expm1(fit.leave_one_out)))),
             is_posterior=True,
             note="of large matrices; each measured shape as it was measured",
         ),
@@ -124,15 +116,9 @@ def matmuls(
     )
 
 
-def _once(rows: list[Row]) -> list[Row]:
-    """One row per shape, because a fit cannot use a shape twice."""
-    kept = {tuple(row.params[axis] for axis in "mnk"): row for row in reversed(rows)}
-    return list(reversed(kept.values()))
-
-
-def fp8(result: HasRows, cluster: Cluster, eff: Efficiency) -> Measured | None:
+def fp8(rows: Sequence[Row], cluster: Cluster, eff: Efficiency) -> Measured | None:
     """Speed-up of fp8 matmuls over 16-bit ones; None without fp8 or a measurement of it."""
-    rows = [row for row in result.rows("matmul") if row.dtype == "fp8"]
+    rows = [row for row in rows if row.dtype == "fp8"]
     speedup = matmul_speedup(
         matmul_bits=8.0,
         fp8_ratio=cluster.fp8_ratio,
@@ -159,7 +145,7 @@ def fp8(result: HasRows, cluster: Cluster, eff: Efficiency) -> Measured | None:
     )
 
 
-def attention_rate(result: HasRows, cluster: Cluster, eff: Efficiency) -> Measured | None:
+def attention_rate(result: CalibResult, cluster: Cluster, eff: Efficiency) -> Measured | None:
     """Fused attention as torch runs it, forward and with backward."""
     logs, sigmas, rates = [], [], []
     for row in result.rows("attention"):
@@ -195,7 +181,7 @@ def attention_rate(result: HasRows, cluster: Cluster, eff: Efficiency) -> Measur
     )
 
 
-def memory(result: HasRows, cluster: Cluster, eff: Efficiency) -> Measured | None:
+def memory(result: CalibResult, cluster: Cluster, eff: Efficiency) -> Measured | None:
     """Bandwidth of a copy, which reads and writes like training."""
     return _bandwidth(
         [row for row in result.rows("memory_bandwidth") if row.label == "copy"],
@@ -203,14 +189,14 @@ def memory(result: HasRows, cluster: Cluster, eff: Efficiency) -> Measured | Non
     )
 
 
-def host_link(result: HasRows, cluster: Cluster, eff: Efficiency) -> Measured | None:
+def host_link(result: CalibResult, cluster: Cluster, eff: Efficiency) -> Measured | None:
     """Copies of pinned memory to the device and back: the slower of the two."""
     rows = [row for row in result.rows("host_device") if row.label != "memcpy"]
     assumed = as_float(cluster.host_link_bytes_per_s * eff.host_link)
     return _bandwidth(sorted(rows, key=lambda r: r.bytes_per_s or 0.0)[:1], assumed)
 
 
-def checkpoint_bytes_per_s(result: HasRows) -> float | None:
+def checkpoint_bytes_per_s(result: CalibResult) -> float | None:
     """Rate at which all ranks of one machine wrote together; None if it was not measured."""
     rows = result.rows("checkpoint")
     if not rows:

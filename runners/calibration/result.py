@@ -289,6 +289,11 @@ class CalibResult(Record):
         return [row for row in self.results if row.probe == probe]
 
 
+def too_large(num_bytes: int) -> str:
+    """The sentence that refuses a file of so many bytes."""
+    return f"The result has {num_bytes / 1e6:,.0f} MB; at most {MAX_BYTES / 1e6:.0f} MB are read."
+
+
 def parse_result(data: bytes | str) -> CalibResult:
     """Parse a result from outside; ResultError, in one sentence, if any part is unsound."""
     return _parsed(data.encode(errors="replace") if isinstance(data, str) else data)
@@ -297,9 +302,7 @@ def parse_result(data: bytes | str) -> CalibResult:
 @kept_by_hash
 def _parsed(raw: bytes) -> CalibResult:
     if len(raw) > MAX_BYTES:
-        raise ResultError(
-            f"The result has {len(raw) / 1e6:,.0f} MB; at most {MAX_BYTES / 1e6:.0f} MB are read."
-        )
+        raise ResultError(too_large(len(raw)))
     try:
         found = json_value(raw, BOUNDS)
     except OutsideError as e:
@@ -316,7 +319,7 @@ def _parsed(raw: bytes) -> CalibResult:
     try:
         return CalibResult.model_validate(found)
     except ValidationError as e:
-        raise ResultError(_sentence(e)) from None
+        raise ResultError(refusal("The result", e)) from None
 
 
 def _refuse_rows(found: dict[str, Any]) -> None:
@@ -330,7 +333,7 @@ def _refuse_rows(found: dict[str, Any]) -> None:
             )
 
 
-def _sentence(error: ValidationError) -> str:
+def refusal(subject: str, error: ValidationError) -> str:
     """Sentence on the first mistake, with its place, and the number of further mistakes."""
     errors = error.errors(include_url=False, include_context=False)
     # A misspelt key is also a missing one: the misspelling is more helpful.
@@ -339,12 +342,12 @@ def _sentence(error: ValidationError) -> str:
     more = len(errors) - 1
     rest = f" ({more} more like it)" if more else ""
     if first["type"] == "extra_forbidden":
-        return f"The result has the unknown key {shown(place)}{rest}."
+        return f"{subject} has the unknown key {shown(place)}{rest}."
     what = _reason(first["msg"].removeprefix("Value error, "))
     value = first["input"]
     given = "" if isinstance(value, dict | list) or first["type"] == "missing" else shown(value)
     where = shown(place or "the top")
-    return f"The result is refused at {where}: {what}{given and ', not '}{given}{rest}."
+    return f"{subject} is refused at {where}: {what}{given and ', not '}{given}{rest}."
 
 
 def _reason(text: str) -> str:

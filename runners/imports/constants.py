@@ -2,9 +2,8 @@
 
 They are measured over assumed, joined with their priors as in runners/calibration/fit.py.
 
-nccl-tests gives links, fitted by runners/calibration/fit_links.py. mamf-finder gives matmuls,
-fitted by runners/calibration/fit_compute.py. Neither tool prints the spread of its samples, so an
-error is assumed.
+nccl-tests gives links, mamf-finder gives matmuls. Neither tool prints the spread of its samples,
+so an error is assumed.
 """
 
 from __future__ import annotations
@@ -16,15 +15,23 @@ import numpy as np
 
 from core.errors import FactError
 from core.machine.accelerator import Accelerator
-from core.machine.calibration import PRIOR_SIGMA, Calibrated
 from core.machine.efficiency import Efficiency
 from core.numeric import as_float
 from core.time import message_curve
-from runners.calibration import fit_compute, fit_links
-from runners.calibration.fit import LEAST_SIGMA, Fitted, constant, machine_of, prior_sigma
-from runners.calibration.fit_compute import OF_NORMAL, Matmuls
-from runners.calibration.fit_links import LEAST_POINTS, Link
+from runners.calibration import fit_compute
+from runners.calibration.fit import (
+    LEAST_POINTS,
+    LEAST_SIGMA,
+    USED,
+    Fitted,
+    Fitting,
+    Link,
+    link_rates,
+    machine_of,
+)
+from runners.calibration.fit_compute import OF_NORMAL
 from runners.calibration.result import Row
+from runners.calibration.validity import ROOF, Flag
 from runners.imports.result import Collective, ImportResult, MatmulRate
 from runners.imports.text import ImportFileError
 
@@ -37,7 +44,10 @@ MOST_SHAPES = 48  # that a machine keeps; of more, the ones farthest apart
 # Power of its size with which the time of a message grows, from the smallest to the largest of a
 # table: with a latency of a quarter of the smallest time [H94] it is 0.8, and 1 without one.
 LARGE_SLOPE = 0.8
-ROOF = 1.02  # of the datasheet, as a calibration's
+NOT_RECORDED = (
+    "Its tool recorded no clocks, no control operation and no spread: whether the machine was "
+    "quiet and well is not known."
+)
 SWITCH_ADDS = (
     "The bus bandwidth is above what the link carries: the switch adds up (NVLS), which it does "
     "for all_reduce alone. All-gathers of FSDP and ZeRO do not get it."
@@ -92,49 +102,42 @@ def links(tables: Sequence[Collective]) -> tuple[Link, ...]:
 def switch_adds(found: Sequence[Link], accelerator: Accelerator) -> bool:
     """Whether an all-reduce inside a node is faster than its link, as with a switch that adds
     up."""
-    inside = [x.bus_bytes_per_s for x in found if x.nodes == 1 and x.op == fit_links.USED]
+    inside = [x.bus_bytes_per_s for x in found if x.nodes == 1 and x.op == USED]
     link = as_float(machine_of(accelerator).scale_up_bytes_per_s)
     return max(inside, default=0.0) > link
 
 
+def flags(found: Sequence[Link], accelerator: Accelerator) -> tuple[Flag, ...]:
+    """What the reader of an import should know."""
+    notes = [Flag("imported", NOT_RECORDED)]
+    if switch_adds(found, accelerator):
+        notes.append(Flag("switch_adds", SWITCH_ADDS))
+    return tuple(notes)
+
+
 def fitted(result: ImportResult, accelerator: Accelerator, eff: Efficiency) -> Fitted:
-    """The constants of a document, like those of a calibration. `eff` is the generic software
+    """Fit the constants of a document, like those of a calibration. `eff` is the generic software
     profile. ImportFileError if its figures cannot be from that accelerator."""
-    prior, assumed = prior_sigma(accelerator), machine_of(accelerator)
-    curves = links(result.collectives)
-    measured = dict(fit_links.rates(curves, assumed, eff))
-    shapes: Matmuls | None = None
-    if result.matmuls:
-        _check_roof(result, accelerator)
-        rows = _MatmulRows(result)
-        if result.matmul_dtype == "fp8":
-            if (speedup := fit_compute.fp8(rows, assumed, eff)) is not None:
-                measured["matmul_fp8"] = speedup
-        else:
-            shapes = fit_compute.matmuls(
-                rows, assumed, eff, prior_sigma=prior["matmul"], least_sigma=LEAST_SIGMA
-            )
-    if shapes is not None:
-        measured["matmul"] = shapes.constant
+    fitting = Fitting(accelerator, SESSION_SIGMA)
+    assumed, curves = fitting.assumed, links(result.collectives)
     try:
-        made = tuple(
-            constant(name, one, prior_sigma=prior[name], drift=SESSION_SIGMA)
-            for name, one in measured.items()
-        )
+        for name, measured in link_rates(curves, assumed, eff).items():
+            fitting.take(name, measured)
+        if result.matmuls:
+            _check_roof(result, accelerator)
+            rows = [_row(x, result.matmul_dtype) for x in _spread_out(result.matmuls)]
+            if result.matmul_dtype == "fp8":
+                fitting.take("matmul_fp8", fit_compute.fp8(rows, assumed, eff))
+            else:
+                sigma = fitting.prior_sigma["matmul"]
+                fitting.take_matmuls(
+                    fit_compute.matmuls(
+                        rows, assumed, eff, prior_sigma=sigma, least_sigma=LEAST_SIGMA
+                    )
+                )
     except FactError as e:
         raise ImportFileError(str(e)) from None
-    return Fitted(
-        factors=Calibrated(
-            **{c.name: c.factor for c in made},
-            matmul_at=() if shapes is None else shapes.at,
-            matmul_weights=() if shapes is None else shapes.weights,
-        ),
-        constants=made,
-        links=curves,
-        held_out=None,
-        checkpoint_bytes_per_s=None,
-        missing=tuple(n for n in PRIOR_SIGMA if n not in measured),
-    )
+    return fitting.fitted(curves)
 
 
 def _check_roof(result: ImportResult, accelerator: Accelerator) -> None:
@@ -153,26 +156,14 @@ def _check_roof(result: ImportResult, accelerator: Accelerator) -> None:
         )
 
 
-class _MatmulRows:
-    """The matmuls of a document as the fit reads those of a probe."""
-
-    def __init__(self, result: ImportResult) -> None:
-        rates = _spread_out(result.matmuls)
-        self._rows = [_row(rate, result.matmul_dtype) for rate in rates]
-
-    def rows(self, probe: str) -> list[Row]:
-        """The rows of one group; there is no other."""
-        return self._rows if probe == "matmul" else []
-
-
-def _row(found: MatmulRate, dtype: str | None) -> Row:
+def _row(rate: MatmulRate, dtype: str | None) -> Row:
     """The fields of a row that the fit reads."""
-    sigma = SESSION_SIGMA if found.kind in ("median", "sustained") else BEST_SIGMA
-    seconds = 2.0 * found.m * found.n * found.k / found.flops_per_s
+    sigma = SESSION_SIGMA if rate.kind in ("median", "sustained") else BEST_SIGMA
+    seconds = 2.0 * rate.m * rate.n * rate.k / rate.flops_per_s
     return Row.model_construct(
         probe="matmul",
-        label=f"{found.m}x{found.n}x{found.k}",
-        params={"m": found.m, "n": found.n, "k": found.k},
+        label=f"{rate.m}x{rate.n}x{rate.k}",
+        params={"m": rate.m, "n": rate.n, "k": rate.k},
         dtype=dtype,
         t_med_s=seconds,
         rel_iqr=sigma * OF_NORMAL,

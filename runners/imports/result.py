@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     ConfigDict,
     FailFast,
     Field,
@@ -21,9 +20,9 @@ from pydantic import (
 )
 from pydantic import model_validator as checked_together
 
-from core.errors import shown
 from hardware.outside.json_text import Bounds, OutsideError, json_value
 from hardware.outside.kept import kept_by_hash
+from runners.calibration.result import Digest, Record, refusal
 from runners.imports.text import ImportFileError
 
 SCHEMA = "import-result/1"
@@ -41,7 +40,6 @@ def _day(text: str) -> str:
 Name = Annotated[str, StringConstraints(min_length=1, max_length=80, pattern=r"^[\w.\-/+:() ]*$")]
 Word = Annotated[str, StringConstraints(max_length=100, pattern=r"^[\w.\-/+:() ]*$")]
 Date = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\d$"), AfterValidator(_day)]
-Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Positive = Annotated[float, Field(gt=0, le=1e24, allow_inf_nan=False)]
 Degree = Annotated[int, Field(ge=1, le=2**17)]
 Axis = Annotated[int, Field(ge=1, le=10**7)]
@@ -60,12 +58,6 @@ def bus_factor(op: str, ranks: int) -> float:
     if op in ("broadcast", "reduce", "send_recv"):
         return 1.0
     return (2 if op == "all_reduce" else 1) * (ranks - 1) / ranks
-
-
-class Record(BaseModel):
-    """Base of all records. An unknown key is an error: it may be a typo."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class CollectivePoint(Record):
@@ -122,9 +114,13 @@ class ImportResult(Record):
     device: Word  # as the file prints it; '' if it does not
     measured_on: Date | None  # from the file or the user
     software: Annotated[dict[Name, Word], Field(max_length=10)]
-    collectives: Annotated[list[Collective], Field(max_length=MAX_TABLES), FailFast()] = []
+    collectives: Annotated[list[Collective], Field(max_length=MAX_TABLES), FailFast()] = Field(
+        default_factory=list
+    )
     matmul_dtype: Literal["bf16", "fp16", "fp8"] | None = None
-    matmuls: Annotated[list[MatmulRate], Field(max_length=MAX_MATMULS), FailFast()] = []
+    matmuls: Annotated[list[MatmulRate], Field(max_length=MAX_MATMULS), FailFast()] = Field(
+        default_factory=list
+    )
 
     @checked_together(mode="after")
     def _says_something(self) -> Self:
@@ -143,7 +139,7 @@ def import_result(*, device: str, software: dict[str, str], **values: Any) -> Im
             {"schema": SCHEMA, "device": _word(device), "software": software, **values}
         )
     except ValidationError as e:
-        raise ImportFileError(_sentence(e)) from None
+        raise ImportFileError(refusal(f"The {SCHEMA}", e)) from None
 
 
 @kept_by_hash
@@ -161,14 +157,7 @@ def parse_import(content: bytes) -> ImportResult:
     except OutsideError as e:
         raise ImportFileError(f"The {SCHEMA} {e.clause}.") from None
     except ValidationError as e:
-        raise ImportFileError(_sentence(e)) from None
-
-
-def _sentence(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_context=False)[0]
-    place = ".".join(map(str, first["loc"])) or "the top"
-    what = first["msg"].removeprefix("Value error, ").splitlines()[0][:200]
-    return f"The {SCHEMA} is refused at {shown(place)}: {what[:1].lower()}{what[1:]}."
+        raise ImportFileError(refusal(f"The {SCHEMA}", e)) from None
 
 
 def _word(text: str) -> str:

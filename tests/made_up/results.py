@@ -14,9 +14,8 @@ from core.time import attention as time_attention
 from core.time import collectives as time_collectives
 from hardware.efficiency import efficiency
 from hardware.facts import accelerator
-from runners.calibration.fit import machine_of
+from runners.calibration.fit import forecast, machine_of
 from runners.calibration.fit_compute import standalone_s
-from runners.calibration.held_out import forecast
 from runners.calibration.probe_plan import probe_plan
 from runners.calibration.result import CalibResult, Row, parse_result
 

@@ -24,7 +24,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from app.calibration import added
-from app.forecast import calibration_files
+from app.forecast import calibrations
 from app.saved import saved
 from pricing.book.files import book_names, load_book
 from runners.calibration.result import parse_result
@@ -121,7 +121,7 @@ def everything():
     assert not sentence
     for one in listed:
         assert not one.problem
-        found["calibration", one.id] = int(calibration_files.load(one.id).run_id[:8], 16)
+        found["calibration", one.id] = int(calibrations.load(one.id).run_id[:8], 16)
     return found
 
 

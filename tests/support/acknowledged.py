@@ -18,7 +18,7 @@ from typing import Any
 import orjson
 
 from app.calibration import added as calibration_added
-from app.forecast import calibration_files, calibrations, price_book
+from app.forecast import calibrations, price_book
 from app.prices.book_file import read_book
 from app.saved import saved
 from core.scenario import Scenario
@@ -51,11 +51,11 @@ def _result() -> dict[str, object]:
 
 def prepare() -> None:
     """What every process of a test would compute again: tables, and a made-up result."""
-    calibrations.learned(calibration_files.parse_kept(calibration_of(0)), accelerator(H100))
+    calibrations.learned(calibrations.parse(calibration_of(0)), accelerator(H100))
 
 
 def id_of(step: int) -> str:
-    return calibration_files.id_of(calibration_files.parse_kept(calibration_of(step)))
+    return calibrations.id_of(calibrations.parse(calibration_of(step)))
 
 
 def calibration_of(step: int) -> bytes:
@@ -88,7 +88,7 @@ def write(kind: str, name: str, step: int | None) -> None:
         save_book(read_book(rows.encode(), file_name="b.csv", name=name, today=price_book.today()))
     else:
         added = calibration_added.add(calibration_of(step), note=f"step {step}")
-        if added.kept.id != name or added.sentences:
+        if added.calibration.id != name or added.sentences:
             raise StoreError(" ".join(added.sentences))
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from app.accuracy.own_runs import report_of_upload
 from app.buy.trace_file import read_trace
-from app.forecast.calibration_files import parse_kept
+from app.forecast.calibrations import parse
 from app.imports.file import imported
 from app.prices.book_file import csv_cells, yaml_cells
 from app.scenario.file import read_scenario
@@ -63,21 +63,21 @@ def _book(content: bytes) -> object:
 
 
 ATTACKS: dict[str, tuple[Callable[[bytes], object], bytes]] = {
-    "import result of 660,000 empty tables": (parse_kept, SENT + b'"tables":[' + EMPTY),
-    "import result of 660,000 empty collectives": (parse_kept, SENT + b'"collectives":[' + EMPTY),
-    "import result of 660,000 empty matmuls": (parse_kept, SENT + b'"matmuls":[' + EMPTY),
-    "import result of 100,000 unknown keys": (parse_kept, SENT + KEYS.encode() + b"}"),
+    "import result of 660,000 empty tables": (parse, SENT + b'"tables":[' + EMPTY),
+    "import result of 660,000 empty collectives": (parse, SENT + b'"collectives":[' + EMPTY),
+    "import result of 660,000 empty matmuls": (parse, SENT + b'"matmuls":[' + EMPTY),
+    "import result of 100,000 unknown keys": (parse, SENT + KEYS.encode() + b"}"),
     "import result of 4.9 MB": (
-        parse_kept, SENT + b'"matmuls":[' + b'{"m":1,"n":2},' * 350_000 + b"{}]}"
+        parse, SENT + b'"matmuls":[' + b'{"m":1,"n":2},' * 350_000 + b"{}]}"
     ),
     "calibration of 5,000 empty rows": (
-        parse_kept,
+        parse,
         b'{"schema":"calib-result/1","probe_version":1,"results":[' + b"{}," * 4_999 + b"{}]}",
     ),
     "calibration of 660,000 empty rows": (
-        parse_kept, b'{"schema":"calib-result/1","probe_version":1,"results":[' + EMPTY
+        parse, b'{"schema":"calib-result/1","probe_version":1,"results":[' + EMPTY
     ),
-    "calibration, nested": (parse_kept, NESTED),
+    "calibration, nested": (parse, NESTED),
     "feed with 100,000 keys, the last one twice": (strict_json, TWICE),
     "feed with 900,000 keys": (strict_json, ("[{" + ",".join(
         f'"k{i}":1' for i in range(900_000)) + "}]").encode()),

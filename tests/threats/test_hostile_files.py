@@ -10,7 +10,7 @@ import time
 import pytest
 
 from app.buy.trace_file import read_trace
-from app.forecast.calibration_files import parse_kept
+from app.forecast.calibrations import parse
 from core.errors import RuncastError
 from hardware.outside.kept import kept_by_hash
 from tests.conftest import ROOT
@@ -86,9 +86,9 @@ ESC = {
 def test_a_calibration_with_a_text_for_a_terminal_is_refused(golden_result, key, kind):
     golden_result["provenance"][key] = ESC[kind]
     with pytest.raises(RuncastError, match=r"has the character U\+"):
-        parse_kept(json.dumps(golden_result).encode())
+        parse(json.dumps(golden_result).encode())
 
 
 def test_what_nvidia_smi_draws_of_the_machine_is_kept(golden_result):
     golden_result["provenance"]["topology"] = "\x1b[4mGPU0\x1b[0m\n X"
-    assert parse_kept(json.dumps(golden_result).encode())
+    assert parse(json.dumps(golden_result).encode())

@@ -86,7 +86,7 @@ def kept(folder):
         for node in found["nodes"]:
             node["host"] = ALL[:255]
         result = parse_result(orjson.dumps(found))
-        calibration = added.keep(result, note=ALL[:200]).kept.id
+        calibration = added.keep(result, note=ALL[:200]).calibration.id
     return {"price_book": "acme", "calibration": calibration}
 
 

@@ -127,7 +127,7 @@ CSV_WRITERS = {
     "safe_cell or safe_value of each text, tested above": """app/document/csv.py
         app/accuracy/as_json.py app/sweep/results.py app/imports/row.py""",
     "data of a chart, which no spreadsheet opens": """app/audit/page.py
-        app/prices/over_time_section.py app/calibration/result_section.py""",
+        app/prices/over_time_section.py app/calibration/page.py""",
     "names that boundary.offer has let through, and figures": "pricing/history_fill.py",
     "tables that are shipped": """pricing/bundle.py hardware/efficiency.py
         hardware/cross_validation.py hardware/residuals/table.py""",

@@ -10,7 +10,7 @@ import pytest
 from app import cli
 from app.document.echo import echo
 from app.document.terminal import console, print_table
-from app.forecast import calibration_files
+from app.forecast import calibrations
 from app.log import log
 from core.errors import RuncastError
 from runners.calibration.result import CalibResult
@@ -50,8 +50,8 @@ def kept(text, monkeypatch, tmp_path):
     raw = sound()
     raw["provenance"]["host"] = raw["provenance"]["os"] = raw["nodes"][0]["host"] = text
     result = CalibResult.model_validate(raw)
-    monkeypatch.setattr(calibration_files, "parse_kept", lambda content: result)
-    return calibration_files.keep(result)
+    monkeypatch.setattr(calibrations, "parse", lambda content: result)
+    return calibrations.keep(result)
 
 
 def run(*arguments):
@@ -116,4 +116,4 @@ def test_a_result_with_such_a_text_is_refused(text):
     raw = sound()
     raw["provenance"]["host"] = text
     with pytest.raises(RuncastError, match=r"has the character U\+"):
-        calibration_files.parse_kept(json.dumps(raw).encode())
+        calibrations.parse(json.dumps(raw).encode())

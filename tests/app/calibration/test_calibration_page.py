@@ -13,11 +13,12 @@ import orjson
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.calibration import added, charts, effect, words
+from app.calibration import added, charts
 from app.calibration import document as tables
 from app.calibration import sources as calibration_sources
-from app.forecast import calibration_files as files
+from app.document import vocabulary
 from app.forecast import calibrations
+from app.forecast import calibrations as files
 from app.forecast.answer import answer
 from app.forecast.resolve import resolve_strict
 from app.web import form_words
@@ -117,7 +118,7 @@ def test_an_empty_page_says_what_to_do():
     command = page.code[0].value
     assert command.startswith("runcast calibrate --launcher ssh --hosts node1,node2")
     assert "runcast calibrations add calibration.json" in command
-    assert "Where the figures of H100-80GB-SXM are from" in [plain(s.value) for s in page.subheader]
+    assert "Sources of the figures of H100-80GB-SXM" in [plain(s.value) for s in page.subheader]
 
 
 def test_a_result_that_is_used_moves_the_plan_and_removing_it_moves_it_back():
@@ -126,7 +127,7 @@ def test_a_result_that_is_used_moves_the_plan_and_removing_it_moves_it_back():
     page.session_state["given"] = orjson.dumps(document(machine(**TRUE)))
     page.run()
     assert not page.exception
-    (name,) = files.kept()
+    (name,) = files.ids()
     assert "Switch it on to use it in this plan." in said(page)
     assert "a result of it is below" in said(page)
     page = use(page, name)
@@ -139,7 +140,7 @@ def test_a_result_that_is_used_moves_the_plan_and_removing_it_moves_it_back():
     assert forecast(resolve_strict(linked)) != before
     next(b for b in page.button if b.key == f"calibration_gone_{name}").click().run()
     assert not page.exception
-    assert files.kept() == []
+    assert files.ids() == []
     assert "calibration" not in page.query_params
     assert "No calibration is in use" in said(page)
     query = {n: of(page, n) for n in QUICK}
@@ -153,7 +154,7 @@ def test_switching_it_off_keeps_the_file():
     page = use(page, name, wanted=False)
     assert not page.exception
     assert "calibration" not in page.query_params
-    assert files.kept() == [name]
+    assert files.ids() == [name]
 
 
 def test_of_one_accelerator_there_is_one():
@@ -185,7 +186,7 @@ def test_a_bad_upload_is_a_sentence(change, says):
     page.run()
     assert not page.exception
     assert says in plain(page.error[0].value)
-    assert files.kept() == []
+    assert files.ids() == []
 
 
 def test_a_truncated_and_a_huge_upload_are_sentences():
@@ -219,7 +220,7 @@ def test_a_damaged_file_is_named_and_can_be_removed():
     assert not [b for b in page.checkbox if name in b.key]
     next(b for b in page.button if b.key == f"calibration_gone_{name}").click().run()
     assert not page.exception
-    assert files.kept() == []
+    assert files.ids() == []
 
 
 def test_the_result_in_detail_has_its_flags_nodes_and_age():
@@ -234,11 +235,11 @@ def test_the_result_in_detail_has_its_flags_nodes_and_age():
     assert not page.exception
     text = said(page)
     assert "node 1 ('node1') by 12%" in text
-    assert words.MEANINGS["drift"] in text
-    assert words.MEANINGS["slow_node"] in text
+    assert validity.GATES["drift"][1] in text
+    assert validity.GATES["slow_node"][1] in text
     assert "days old, more than 180" in text
     assert "Of 10 constants: 10 measured." in text
-    assert "in no fit, took" in text
+    assert "that no constant was fitted to took" in text
 
 
 # --- what the page is made of --------------------------------------------------------------------
@@ -251,34 +252,26 @@ def learned():
     return calibrations.of_id(name, scenario)
 
 
-def test_every_constant_and_every_flag_has_words():
+def test_every_constant_has_words():
     fields = {f for f in Calibrated.__dataclass_fields__ if not f.startswith("matmul_")}
-    assert set(words.NAMES) == fields | {"matmul_fp8"} == set(calibration_sources.PARTS)
-    source = Path(validity.__file__).read_text(encoding="utf-8")
-    assert all(f'"{code}"' in source for code in words.MEANINGS)
+    assert set(vocabulary.MEASURED) == fields | {"matmul_fp8"} == set(calibration_sources.PARTS)
 
 
 def test_slower_is_said_of_lower_rates_and_of_longer_times(learned):
-    said = {c.name: words.moved(c) for c in learned.fitted.constants}
+    said = {c.name: tables.moved(c) for c in learned.fitted.constants}
     assert {said[n] for n in ("matmul", "attention", "memory", "elementwise", "scale_up")} == {
         "slower"
     }
     assert said["scale_out"] == "as assumed"
-    assert "Memory bandwidth x 0.90 (slower)" in words.moved_sentence(learned)
+    assert "Memory bandwidth x 0.90 (slower)" in tables.moved_sentence(learned)
 
 
-def test_the_charts_show_the_factors_the_ratio_and_the_curve(learned):
-    rows = tables.factors(learned)
+def test_charts_show_factors_and_curves(learned):
+    rows = tables.factors([learned])
     drawn = charts.factors(rows, theme="light").to_dict()
     low, high = drawn["layer"][1]["encoding"]["x"]["scale"]["domain"]
     assert low < rows["low"].min()
     assert high > max(1.0, rows["high"].max())
-    ratio = tables.held_out(learned)
-    assert list(ratio["forecast"]) == list(charts.FORECASTS)
-    assert list(ratio["measured_over_forecast"] * ratio["ratio"]) == pytest.approx([1.0, 1.0])
-    drawn = charts.ratios(ratio, theme="dark").to_dict()["datasets"].values()
-    band = next(row for rows in drawn for row in rows if "low" in row)
-    assert (1 / band["low"], 1 / band["high"]) == pytest.approx((1.05, 0.95))
     group = tables.group_name(learned.fitted.links[0])
     points, lines = (f(learned, group) for f in (tables.measured_points, tables.fitted_lines))
     assert len(points) == 14
@@ -286,8 +279,8 @@ def test_the_charts_show_the_factors_the_ratio_and_the_curve(learned):
         learned.fitted.links[0].bus_bytes_per_s / 1e9, rel=0.05
     )
     for of_ in charts.AXES:
-        assert charts.collectives(points, lines, of=of_, theme="light").to_dict()["layer"]
-    assert len(charts.history(tables.history([learned]), theme="light").to_dict()["layer"]) == 3
+        assert charts.collectives(points, lines, axis=of_, theme="light").to_dict()["layer"]
+    assert len(charts.history(rows, theme="light").to_dict()["layer"]) == 3
 
 
 def test_sources_say_measured_first_and_else_where_it_is_from(learned):
@@ -311,14 +304,14 @@ def test_sources_say_measured_first_and_else_where_it_is_from(learned):
 
 def test_the_effect_on_another_accelerator_is_none(learned):
     other = Scenario.from_query({**QUICK, "gpu": "A100-80GB-SXM", "calibration": learned.id})[0]
-    effects = effect.effects_of(other, lambda s: answer(resolve_strict(s), top=5))
-    assert "of which no calibration in use is" in effect.sentence(effects)
-    assert [row[-1] for row in effect.table(effects).rows[:3]] == ["+0.0%"] * 3
+    rows = tables.changes(other, lambda s: answer(resolve_strict(s), top=5))
+    assert "No calibration in use is for it" in tables.changes_sentences(rows)[0]
+    assert [row[-1] for row in tables.changes_table(rows).rows[:3]] == ["+0.0%"] * 3
 
 
 def test_the_command_quotes_the_link():
     scenario = Scenario.from_query({**QUICK, "calibration": "0" * 16})[0]
-    text = words.commands(scenario, None)
+    text = tables.commands(scenario, None)
     assert text.startswith("runcast calibrate --launcher local")
     assert "'?v=1&" in text
     assert "calibration=" not in text
@@ -326,7 +319,7 @@ def test_the_command_quotes_the_link():
 
 def test_the_command_is_one_that_calibrate_takes(run):
     scenario = resolve_strict(Scenario.from_query(QUICK)[0])
-    text = words.commands(scenario, answer(scenario, top=1).plans[0])
+    text = tables.commands(scenario, answer(scenario, top=1).plans[0])
     first, second = text.replace("\\\n", " ").splitlines()
     status, out, err = run(*shlex.split(first)[1:], "--dry-run")
     assert status == 0, err
@@ -359,7 +352,7 @@ def used_and_removed(data):
     page.session_state["given"] = data
     page.run()
     assert not page.exception
-    (name,) = files.kept()
+    (name,) = files.ids()
     page = use(page, name)
     assert not page.exception
     moved = figures(page)
@@ -400,6 +393,6 @@ def test_a_cpu_that_is_measured_here_moves_the_plan_and_back(tmp_path):
         timeout=200,
     )  # fmt: skip
     moved, step = used_and_removed((tmp_path / "result.json").read_bytes())
-    print(f"forecast {moved['Speed'][0]} -> {moved['Speed'][1]}; {words.held_out_sentence(step)}")
+    print(f"forecast {moved['Speed'][0]} -> {moved['Speed'][1]}; {step}")
     assert moved["Speed"][0] != moved["Speed"][1]
     assert step is not None

@@ -10,8 +10,8 @@ import orjson
 import pytest
 
 from app.calibration import added
-from app.forecast import calibration_files as files
 from app.forecast import calibrations
+from app.forecast import calibrations as files
 from app.prices.over_time import store_or_sentence
 from core.scenario import Scenario
 from pricing.store import saved
@@ -85,7 +85,7 @@ def at(day, **provenance):
 
 def test_a_result_is_kept_indexed_listed_shown_and_removed(answered, written):
     said = answered("add", str(written()), "--note", "rack 7")
-    (name,) = files.kept()
+    (name,) = files.ids()
     assert f"--calibration {name}" in said
     store, _ = store_or_sentence()
     (row,) = saved.calibrations(store)
@@ -97,7 +97,7 @@ def test_a_result_is_kept_indexed_listed_shown_and_removed(answered, written):
     assert listed["num_nodes"] == 2
     assert "rack 7" in answered("list")
     assert answered("remove", name) == f"Removed the calibration {name}.\n"
-    assert files.kept() == []
+    assert files.ids() == []
     assert saved.calibrations(store) == []
     assert answered("list", "--json")["calibrations"] == []
     assert "`runcast calibrations add FILE`" in " ".join(answered("list").split())
@@ -108,12 +108,12 @@ def test_the_same_result_twice_is_one(answered, written):
     assert answered("add", str(path), "--json")["is_new"]
     again = answered("add", str(path), "--json")
     assert not again["is_new"]
-    assert files.kept() == [again["calibration"]["id"]]
+    assert files.ids() == [again["calibration"]["id"]]
 
 
 def test_show_has_what_was_planted(answered, written, monkeypatch):
     answered("add", str(written()))
-    (name,) = files.kept()
+    (name,) = files.ids()
     found = answered("show", name, "--json")
     constants = {c["name"]: c for c in found["constants"]}
     for planted in ("attention", "memory", "elementwise", "scale_up"):
@@ -142,7 +142,7 @@ def test_a_sick_node_is_named(answered, written):
                 row["t_med_by_node_s"] = [row["t_med_s"], row["t_med_s"] * 1.12]
 
     answered("add", str(written(second_is_slow)))
-    (name,) = files.kept()
+    (name,) = files.ids()
     (slow,) = answered("show", name, "--json")["slow_nodes"]
     assert (slow["index"], slow["node"]) == (1, "node1")
     assert slow["time_ratio"] == pytest.approx(1.12)
@@ -167,7 +167,7 @@ def test_what_is_old_says_why(answered, written):
 
 def test_a_damaged_file_is_listed_as_one_and_can_be_removed(answered, written, run):
     answered("add", str(written()))
-    (name,) = files.kept()
+    (name,) = files.ids()
     path = files.folder() / f"{name}.json"
     path.write_bytes(path.read_bytes()[:-20])
     (found,) = answered("list", "--json")["calibrations"]
@@ -179,7 +179,7 @@ def test_a_damaged_file_is_listed_as_one_and_can_be_removed(answered, written, r
     assert (status, out) == (2, "")
     assert "is damaged" in err
     answered("remove", name)
-    assert files.kept() == []
+    assert files.ids() == []
 
 
 def test_a_store_that_cannot_be_used_does_not_stop_it(answered, written, monkeypatch):
@@ -187,7 +187,7 @@ def test_a_store_that_cannot_be_used_does_not_stop_it(answered, written, monkeyp
     found = answered("add", str(written()), "--json")
     assert found["sentences"][0].startswith("It is not in the index: ")
     listed = answered("list", "--json")
-    assert [c["id"] for c in listed["calibrations"]] == files.kept()
+    assert [c["id"] for c in listed["calibrations"]] == files.ids()
     assert listed["index_problem"]
 
 
@@ -226,7 +226,7 @@ def test_a_bad_result_is_refused_with_the_reason(run, written, change, says):
     assert (status, out) == (2, "")
     assert says in err
     assert err.count("\n") == 1
-    assert files.kept() == []
+    assert files.ids() == []
 
 
 def test_a_truncated_a_huge_and_a_missing_file_are_refused(run, written, tmp_path):
@@ -258,7 +258,7 @@ def test_a_note_is_one_short_line(run, written):
     status, _, err = run("calibrations", "add", str(written()), "--note", "x" * 201)
     assert status == 2
     assert "at most 200" in err
-    assert files.kept() == []
+    assert files.ids() == []
 
 
 def test_impossible_rates_of_a_custom_accelerator_are_of_another_machine(cpu):

@@ -21,7 +21,7 @@ from app.document.chart_files import parquet
 from app.document.csv import csv_bytes
 from app.document.vocabulary import KINDS
 from app.forecast import answer as forecast_answer
-from app.forecast import calibration_files
+from app.forecast import calibrations
 from app.forecast.resolve import resolve_strict
 from app.plan import document as plan_document
 from app.provenance import document as provenance_document
@@ -212,7 +212,7 @@ def test_your_measurement_is_among_the_inputs():
 
 def test_a_calibrated_plan_names_what_was_measured_where(tmp_path, monkeypatch):
     monkeypatch.setenv("RUNCAST_DATA_DIR", str(tmp_path))
-    name = calibration_files.keep(made_up_result(measured_machine(matmul=0.9)))
+    name = calibrations.keep(made_up_result(measured_machine(matmul=0.9)))
     records = records_of(calibration=name)
     check(records)
     every = {r.key: r for r in walked(records)}

@@ -151,7 +151,7 @@ def test_the_document_is_read_back_and_refuses_what_is_not_in_it():
     assert parse_import(text) == made
     for old, new, said in (
         (b'"ranks":8', b'"ranks":1', "greater than or equal to 2"),
-        (b'"ranks":8', b'"ranks":8,"token":"x"', "extra inputs"),
+        (b'"ranks":8', b'"ranks":8,"token":"x"', "unknown key"),
         (b"import-result/1", b"import-result/9", "schema"),
         (b'"time_s":', b'"time_s":-', "greater than 0"),
     ):

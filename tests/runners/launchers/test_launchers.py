@@ -15,8 +15,7 @@ import pytest
 import yaml
 
 from app.calibration import job as calibration_job
-from app.calibration.job import Asked, job_of, launcher_of, limits_of
-from app.calibration.plan import measured_of
+from app.calibration.job import CalibrateOptions, job_of, launcher_of, limits_of, measured_of
 from core.errors import RuncastError
 from runners import run_state
 from runners.launchers import on_node, quoting
@@ -80,7 +79,7 @@ def test_a_secret_is_not_written_to_files(text):
 
 def launch_of_options(run_id: str | None = None, **options) -> Launch:
     """From options to what would run."""
-    asked = Asked(**options)
+    asked = CalibrateOptions(**options)
     run_id = run_id or new_run_id()
     place = launcher_of(asked)
     return place.plan(job_of(asked, run_id, measured_of(asked, run_id)[0]))
@@ -129,7 +128,7 @@ def test_options_that_cannot_be_are_one_sentence(options, says):
 
 
 def test_dollars_buy_fewer_seconds_and_are_counted_over_all_nodes():
-    asked = Asked(launcher="ssh", hosts="a,b", usd_per_hour="36", max_usd="6")
+    asked = CalibrateOptions(launcher="ssh", hosts="a,b", usd_per_hour="36", max_usd="6")
     limits = limits_of(asked)
     assert limits.billed_s == pytest.approx(300)  # 6 dollars of 2 nodes at a cent a second each
     assert limits.budget_s == pytest.approx(180)
@@ -138,7 +137,7 @@ def test_dollars_buy_fewer_seconds_and_are_counted_over_all_nodes():
     assert list(made.arguments) == [
         "--budget-s", "180", "--usd-per-hour", "72", "--max-usd", "6",
     ]  # fmt: skip
-    plain = limits_of(Asked(launcher="sky", gpu="H100:8", usd_per_hour="36", nodes="2"))
+    plain = limits_of(CalibrateOptions(launcher="sky", gpu="H100:8", usd_per_hour="36", nodes="2"))
     assert plain.usd == pytest.approx(2 * 36 * (600 + 120 + 900) / 3600)
 
 
@@ -226,13 +225,13 @@ def test_the_batch_script_asks_for_what_was_asked():
     ],
 )  # fmt: skip
 def test_the_probe_runs_in_the_software_that_is_named(options, words):
-    asked = Asked(launcher="slurm", gpus_per_node="8", **options)
+    asked = CalibrateOptions(launcher="slurm", gpus_per_node="8", **options)
     made = changed(job(folder=Path("/shared/x")), device="cuda")
     script = launcher_of(asked).plan(made).files["/shared/x/job.sbatch"].decode()
     assert [w for w in words if w not in script] == []
     subprocess.run(["bash", "-n"], input=script, text=True, check=True)
     with pytest.raises(RuncastError, match="--container-image belong together"):
-        launcher_of(Asked(launcher="slurm", gpus_per_node="8", container="pyxis"))
+        launcher_of(CalibrateOptions(launcher="slurm", gpus_per_node="8", container="pyxis"))
 
 
 def test_the_probe_is_written_for_nodes_that_are_measured_by_hand(run, tmp_path):
@@ -655,20 +654,20 @@ def test_several_nodes_are_joined_by_torchrun_with_both_interfaces_set():
 
 def test_what_was_said_of_the_nodes_is_kept_with_the_result():
     def told(**options):
-        return measured_of(Asked(**options), new_run_id())[0]["told"]
+        return measured_of(CalibrateOptions(**options), new_run_id())[0]["told"]
 
     sky = {"launcher": "sky", "gpu": "H100:8", "infra": "gcp/us-central1/us-central1-a"}
     assert told(**sky) == {"cloud": "gcp", "region": "us-central1", "purchase": "on_demand"}
     assert told(**sky, spot=True)["purchase"] == "spot"
     assert told(launcher="k8s", image="torch:1") == {"image": "torch:1"}
     assert told(launcher="ssh", hosts="a") == {}
-    assert measured_of(Asked(**sky), new_run_id())[0]["sku_key"] == "H100-80GB-SXM"
+    assert measured_of(CalibrateOptions(**sky), new_run_id())[0]["sku_key"] == "H100-80GB-SXM"
 
 
 def test_a_link_decides_what_is_measured():
     link = "?v=1&model=llama3.1-70b&gpu=h100&num_gpus=64&tp=8&micro_batch_size=1&seq_len=8192"
     link += "&global_batch_size=512&num_tokens=1e12"
-    asked = Asked(launcher="ssh", hosts="a", plan=link)
+    asked = CalibrateOptions(launcher="ssh", hosts="a", plan=link)
     plan, sentences = measured_of(asked, new_run_id())
     shapes = {s["label"]: (s["m"], s["n"], s["k"]) for s in plan["shapes"]}
     # Llama 3.1 70B (arXiv:2407.21783, table 3): hidden 8192, MLP 28672, 64 heads, 8 key heads.

@@ -34,7 +34,7 @@ def test_the_first_claim_in_words(run):
     flat = " ".join(out.split())
     for part in (
         "153,600 GPU-hours, $460,000: 1,808 tokens/s a GPU.",
-        "Optimistic in fp8, the mildest of bf16 and fp8: 1.12 times the P90 of our forecast.",
+        "Optimistic in fp8, the mildest of bf16 and fp8: 1.11 times the P90 of our forecast.",
         "not credible", "83.3%", "77.4%", "41.6%", "38.7%", "are $460,800; $460,000 is claimed",
         "not given: Claimed MFU.", "Not given and assumed: Sequences of 8,192",
     ):  # fmt: skip

@@ -252,8 +252,9 @@ class TestAttentionByBlocks:
 
     @pytest.mark.parametrize(("seq_len", "share"), [(1024, 1.0), (8192, 9 / 16)])
     def test_the_blocks_up_to_the_diagonal_are_moved(self, seq_len, share):
+        tpu = replace(CLUSTER, multiprocessors=np.nan)  # its kernel takes multiples of the heads
         fused, blocks = (
-            layer(blockwise_attention=b, seq_len=float(seq_len)) for b in (False, True)
+            layer(cluster=tpu, fused_heads_of=n, seq_len=float(seq_len)) for n in (1.0, 96.0)
         )
         more = blocks["memory_bound_forward"] - fused["memory_bound_forward"]
         moved = share * 8 * 32 * seq_len * seq_len  # heads, tokens, scores of each

@@ -68,7 +68,7 @@ CHANGES: tuple[Column[Change], ...] = (
     Column(name="change", head="Change", value=words.changed, is_text=True, wraps=True),
     Column(
         name="run",
-        head="Run",
+        head="Without failures",
         value=lambda c: c.usd if isfinite(c.usd) else c.hours,
         cell=lambda c: fmt.usd_short(c.usd) if isfinite(c.usd) else fmt.days(c.hours),
     ),

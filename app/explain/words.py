@@ -90,10 +90,13 @@ def run_sentence(against: Against) -> str:
     if abs(against.hours) >= LEAST_H:
         time = f"{fmt.days(abs(against.hours))} {'more' if against.hours > 0 else 'less'}"
     if against.cost is None:
-        return f"Over the run: {time}; without a price of both there are no dollars to compare."
+        return (
+            f"Over the run, without failures: {time}; without a price of both there are no dollars "
+            "to compare."
+        )
     c = against.cost
     return (
-        f"Over the run: {time} and {more_usd(c.more_usd)}, of which "
+        f"Over the run, without failures: {time} and {more_usd(c.more_usd)}, of which "
         f"{more_usd(c.by_gpu_hours_usd)} for GPU-hours and {more_usd(c.by_price_usd)} for the "
         "price of a GPU-hour."
     )
@@ -122,9 +125,10 @@ def figures_sentence(figures: Figures) -> str:
     """Step time, run time, dollars and memory of one layout."""
     cost = "no price" if figures.usd is None else fmt.usd_short(figures.usd)
     return (
-        f"{fmt.seconds(figures.step_s)} a step, {fmt.days(figures.hours)}, {cost}, "
-        f"{fmt.gib(sum(figures.memory_bytes.values()))} of {fmt.gib(figures.capacity_bytes)} a "
-        f"GPU ({fmt.chance(figures.probability_oom)} chance of out of memory)."
+        f"{fmt.seconds(figures.step_s)} a step, {fmt.days(figures.hours)} and {cost} without "
+        f"failures, {fmt.gib(sum(figures.memory_bytes.values()))} of "
+        f"{fmt.gib(figures.capacity_bytes)} a GPU ({fmt.chance(figures.probability_oom)} "
+        "chance of out of memory)."
     )
 
 

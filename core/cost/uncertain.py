@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -68,4 +69,5 @@ def certain(value: Numeric) -> Uncertain:
 
 def _of_row(values: Numeric, number: int) -> float:
     column = np.asarray(values, dtype=float)
-    return as_float(column) if column.ndim == 0 else float(column[number])
+    value = as_float(column) if column.ndim == 0 else float(column[number])
+    return value if value == value else nan  # the one NaN, which equals itself in a record

@@ -13,9 +13,10 @@ from tests.mutations.random_errors import errors_of
 
 # Formulas that make up a forecast: each has an error planted in it.
 MODULES = (
-    "activations", "attention", "checkpoint", "collectives", "cost", "energy", "failures", "gemm",
-    "goodput", "inference", "memory", "memory_phases", "offload", "overlap", "pipeline", "sharding",
-    "spot", "state_space", "step", "traffic", "transformer", "uncertainty",
+    "activations", "attention", "checkpoint", "collectives", "cost", "distribution", "energy",
+    "failures", "gemm", "goodput", "inference", "memory", "memory_phases", "offload", "overlap",
+    "pipeline", "run_cost", "sharding", "spot", "state_space", "step", "traffic", "training",
+    "transformer", "uncertainty",
 )  # fmt: skip
 
 

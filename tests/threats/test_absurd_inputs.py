@@ -28,7 +28,9 @@ MACHINE = {
 ABSURD = ["-1", "0", "nan", "inf", "1e999", "1e12", "9" * 400, "", "x", "true", ",", "1,1,1"]
 KEPT = {"gpu", "cloud", "purchase", "prices", "price_book", "calibration", "model", "v"}
 # Differences and corrections have a sign; fitted coefficients that went in may, too.
-SIGNED = re.compile(r"inputs|change|difference|delta|offset|per_year|slope|log_|moved|margin")
+SIGNED = re.compile(
+    r"inputs|change|difference|delta|offset|per_year|slope|log_|moved|margin|residual|weight$"
+)
 
 
 SCHEMA = Scenario.model_json_schema()["properties"]

@@ -36,14 +36,11 @@ def assumptions(row: Row, cost: RunCost, *, moved: str) -> tuple[str, ...]:
     if is_booked(m.offer):
         found.append(f"The price is of the {m.offer.source}: {m.offer.note}.")
     if m.terms != NO_TERMS and cost.terms is not None and cost.has_price:
-        means = {name: fmt.usd(as_float(term.mean)) for name, term in cost.terms.items()}
-        stored = fmt.usd(
-            as_float(cost.terms["checkpoint_storage"].mean)
-            + as_float(cost.terms["data_storage"].mean)
-        )
+        means = {name: as_float(term.mean) for name, term in cost.terms.items()}
+        stored = means["checkpoint_storage"] + means["data_storage"]
         found.append(
-            f"The price book adds {stored} of storage and {means['egress']} of traffic to the "
-            f"machines, and {means['credits']} of credits."
+            f"The price book adds {fmt.usd(stored)} of storage and {fmt.usd(means['egress'])} of "
+            f"traffic to the machines, less {fmt.usd(abs(means['credits']))} of credits."
         )
     found += _of_supply(m)
     if crosses:

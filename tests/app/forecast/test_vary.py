@@ -31,11 +31,13 @@ def test_a_job_that_is_not_varied_has_its_plan(given):
     plan = best(given)
     same = vary(plan.job)
     shown = {"rank": 1, "frontier": plan.frontier, "against": plan.against}
-    assert replace(same, **shown, chosen_correction=plan.chosen_correction) == plan
+    assert same.nearby.moved_log == pytest.approx(plan.nearby.moved_log, abs=1e-9)
+    shown |= {"chosen_correction": plan.chosen_correction, "nearby": plan.nearby}
+    assert replace(same, **shown) == plan
     fixed = vary(plan.job, layout=plan.layout)
     assert fixed.layout == plan.layout
     assert fixed.tokens_per_s == plan.tokens_per_s
-    assert fixed.total == plan.total
+    assert fixed.cost.total == plan.cost.total
 
 
 def test_another_count_machine_and_scenario_is_the_answer_there():

@@ -61,7 +61,7 @@ def test_every_figure_is_the_plans_own(rows, plans):
         a.memory_capacity_bytes - sum(a.memory_bytes.values())
     )
     assert rows["Cost of 1M tokens"].numbers[0] == pytest.approx(a.expected_usd / 100_000, rel=1e-4)
-    assert rows["Expected time"].numbers[1] > rows["Time had nothing failed"].numbers[1]
+    assert rows["Expected time"].numbers[1] > rows["Time without failures"].numbers[1]
     assert rows["Energy"].numbers[0] > 0
     assert rows["Layout"].texts == tuple(fmt.layout_short(p.layout) for p in plans)
 

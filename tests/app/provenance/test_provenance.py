@@ -7,6 +7,7 @@ import csv
 import datetime as dt
 import io
 import json
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +30,7 @@ from app.provenance import hints as provenance_hints
 from app.provenance import records as found_in
 from app.provenance.age import is_old_price, price_age
 from app.provenance.record import record, walked
+from core.cost.uncertain import certain
 from core.errors import ScenarioError
 from core.machine.rented import Terms
 from core.scenario import Scenario
@@ -297,7 +299,8 @@ def test_hints_fit_and_name_the_source():
     assert "rows of hardware/measured_runs.csv" in provenance_hints.hint("time", plan, TODAY)
     dear = replace(plan, offer=replace(plan.offer, source="x" * 900))
     assert len(provenance_hints.hint("cost", dear, TODAY)) <= provenance_hints.MOST
-    assert provenance_hints.hint("price", replace(plan, usd=None), TODAY).startswith("No price")
+    unpriced = replace(plan, cost=replace(plan.cost, total=certain(math.nan)))
+    assert provenance_hints.hint("price", unpriced, TODAY).startswith("No price")
     with pytest.raises(ScenarioError, match="number 'costs'"):
         provenance_hints.hint("costs", plan)
 

@@ -144,7 +144,7 @@ def test_every_link_that_is_written_carries_the_installed_version(here):
     for query in (
         link_query.link_query(scenario, "beef"),
         plan_json.plan_json(scenario, answer, with_inputs=False)["link"],
-        launch_job.header_of(scenario, made_up.plan(), None).link.removeprefix("?"),
+        launch_job.header_of(scenario, made_up.plan()).link.removeprefix("?"),
     ):
         assert dict(parse_qsl(query))["made"] == "0.3.0", query
 

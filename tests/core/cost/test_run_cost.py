@@ -226,6 +226,7 @@ def test_joined_trainings_add_up():
     cost, joined = run_cost(whole, terms), run_cost(joined_trainings([half, half]), terms)
     for number in ("mean", "p10", "p50", "p90"):
         assert getattr(joined.total, number) == pytest.approx(getattr(cost.total, number))
+        assert getattr(joined.hours, number) == pytest.approx(getattr(cost.hours, number))
 
 
 def test_what_never_ends_is_infinite_and_never_on_time():

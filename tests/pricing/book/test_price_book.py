@@ -135,10 +135,12 @@ def test_storage_traffic_and_credits_add_up_and_stay_with_their_provider():
         {"kind": "credit", "usd": "1000"},
     ]
     at_aws = terms_of(book(*rows), "aws", "us-east-1", TODAY, checkpoint_bytes=100e9)
-    assert at_aws.usd_per_hour == pytest.approx((0.0365 * 2000 + 0.073 * 400) / 730)
-    assert (at_aws.usd, at_aws.credit_usd) == (pytest.approx(0.09 * 200), 51_000)
+    assert at_aws.checkpoint_usd_per_hour + at_aws.data_usd_per_hour == pytest.approx(
+        (0.0365 * 2000 + 0.073 * 400) / 730
+    )
+    assert (at_aws.egress_usd, at_aws.credit_usd) == (pytest.approx(0.09 * 200), 51_000)
     at_gcp = terms_of(book(*rows), "gcp", "us-central1", TODAY, checkpoint_bytes=100e9)
-    assert (at_gcp.usd, at_gcp.credit_usd) == (0, 1000)
+    assert (at_gcp.egress_usd, at_gcp.credit_usd) == (0, 1000)
     assert terms_of(book(*rows), OWN, "*", TODAY, checkpoint_bytes=1.0).credit_usd == 0
 
 

@@ -41,12 +41,12 @@ TERMS: dict[str, tuple[str, str, str]] = {
     "gpu_hours": ("GPU-hours, idle ones of an instance included", "GPU-hours", "Dollars"),
     "usd_per_gpu_hour": ("Price per GPU-hour", "USD/h", "Dollars"),
     "expected_hours": ("Time of the run, expected", "h", "Failures and checkpoints"),
-    "expected_usd": ("Cost of the run, expected", "USD", "Dollars"),
-    "paid_usd": ("To pay, expected", "USD", "Dollars"),
+    "expected_usd": ("Cost of the run, expected", "USD", "Cost of a run"),
+    "paid_usd": ("To pay, expected", "USD", "Cost of a run"),
     "goodput": ("Goodput", "share", "Failures and checkpoints"),
     "failures_only_hours": ("Time at the median speed, with failures", "h",
                             "Failures and checkpoints"),
-    "failures_only_usd": ("Cost at the median speed, with failures", "USD", "Dollars"),
+    "failures_only_usd": ("Cost at the median speed, with failures", "USD", "Cost of a run"),
     "tokens_per_s": ("Tokens/s, median (P50)", "tokens/s", ""),
     "tokens_per_s_per_gpu": ("Tokens/s per GPU", "tokens/s", ""),
     "model_flops_per_s_per_gpu": ("Model FLOPs per second of a GPU", "FLOP/s", "Model FLOPs"),
@@ -107,8 +107,8 @@ def provenance_of(scenario: Scenario, plan: Plan, *, with_energy: bool = False) 
     step, width = _step(plan), _width(plan)
     rent = rent_of(plan.job.machine, scenario.price_book)
     found = (
-        *_money(plan, step, width, rent),
         *_expected(plan, width, rent),
+        *_money(plan, step, width, rent),
         *_speed(plan, step, width),
         *_memory(plan),
         network_of(plan.job),
@@ -196,13 +196,13 @@ def _expected(plan: Plan, width: Records, rent: Records) -> Records:
     note = "with a price that may have moved since it was seen: pricing/price_moves.csv"
     terms = (
         record(f"{name}_usd", vocabulary.COST_TERMS[name], term.mean, "USD", inputs=(hours, *rent),
-               topic="Dollars", note=note)
+               topic="Cost of a run", note=note)
         for name, term in cost.terms.items() if as_float(term.mean)
     )  # fmt: skip
     usd = _term("expected_usd", plan.expected_usd, *terms, note=note)
     paid = _term("paid_usd", plan.paid_usd, usd, *rent)
     only_usd = _term("failures_only_usd", cost.failures_only_usd, only_hours, *rent)
-    return hours, usd, paid, goodput, only_hours, only_usd
+    return usd, paid, hours, goodput, only_hours, only_usd
 
 
 # --- speed ---------------------------------------------------------------------------------------

@@ -23,14 +23,15 @@ def section(user):
 def test_a_number_is_chosen_by_keyboard_and_explained(new_user):
     user = new_user()
     user.open(FEW)
-    assert "run_usd = " not in user.page.inner_text("body")
+    assert "Symbol" not in user.page.inner_text("body")
     part = section(user)
-    expect(part).to_contain_text("run_usd = billed_hours * num_instances")
+    expect(part).to_contain_text("Cost of the run, expected")
+    expect(part).to_contain_text("compute_usd")
     part.get_by_role("combobox").first.focus()
     user.page.keyboard.type("MFU")
     user.page.keyboard.press("Enter")
     user.settle()
-    expect(part).to_contain_text("mfu = tokens_per_s_per_gpu * flops_per_token")
+    expect(part).to_contain_text("model_flops_per_s_per_gpu")
     expect(part).to_contain_text("published")
 
 

@@ -405,13 +405,15 @@ def test_a_closed_section_works_nothing_out():
 
 
 def test_the_section_shows_the_number_its_inputs_and_kind():
-    drawn = page()
+    drawn = page(number_key="run_usd")
     assert not drawn.exception
     text = said(drawn)
     assert ":gray-badge[computed]" in text
     (inputs,) = [t.value for t in drawn.table]
     assert list(inputs["Kind"]) == ["computed", "computed", "published"]
     assert "numbers: " in text
+    drawn = page()
+    assert "**Cost of the run, expected: " in said(drawn)  # what the page says first
     drawn.selectbox[0].set_value("mfu").run()
     assert "**MFU: " in said(drawn)
 

@@ -39,7 +39,7 @@ def test_a_comparison_is_in_the_link(new_user):
     (mine,) = compared(user)
     assert "A: " in mine
     assert "B: " in mine
-    expect(user.page.get_by_text("Over the run:").first).to_be_visible()
+    expect(user.page.get_by_text("Over the run, without failures:").first).to_be_visible()
     assert user.page.url.count("~on_demand~") == 2
     rights = ["clipboard-read", "clipboard-write"]
     user.page.context.grant_permissions(rights, origin=user.base_url)

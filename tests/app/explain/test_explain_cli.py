@@ -54,7 +54,7 @@ def test_two_layouts_are_held_against_one_another(run):
     flat = " ".join(out.split())
     assert "The other takes " in flat
     assert "Whole step" in flat
-    assert "Over the run: " in flat
+    assert "Over the run, without failures: " in flat
 
 
 def test_json_is_one_document(run):

@@ -200,7 +200,7 @@ class TestPage:
         assert len(box.options) == len(held.of("too_large"))
         assert all("over the capacity" in o or "more than is safe" in o for o in box.options)
         fixes = drawn.table[-1].value
-        assert list(fixes.columns) == ["Change", "Run", "Step", "Memory per GPU"]
+        assert list(fixes.columns) == ["Change", "Without failures", "Step", "Memory per GPU"]
         assert len(fixes)
         box.select_index(1).run()
         assert not drawn.exception

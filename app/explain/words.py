@@ -123,9 +123,9 @@ def shortage_sentence(lacks: Shortage) -> str:
 
 def figures_sentence(figures: Figures) -> str:
     """Step time, run time, dollars and memory of one layout."""
-    cost = "no price" if figures.usd is None else fmt.usd_short(figures.usd)
+    cost = "" if figures.usd is None else f" and {fmt.usd_short(figures.usd)}"
     return (
-        f"{fmt.seconds(figures.step_s)} a step, {fmt.days(figures.hours)} and {cost} without "
+        f"{fmt.seconds(figures.step_s)} a step, {fmt.days(figures.hours)}{cost} without "
         f"failures, {fmt.gib(sum(figures.memory_bytes.values()))} of "
         f"{fmt.gib(figures.capacity_bytes)} a GPU ({fmt.chance(figures.probability_oom)} "
         "chance of out of memory)."

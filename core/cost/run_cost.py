@@ -35,7 +35,7 @@ from core.cost.distribution import (
     sure,
 )
 from core.cost.training import CAUSES, LOST_TO_FAILURES, Training
-from core.cost.uncertain import Uncertain, Value, certain
+from core.cost.uncertain import Uncertain, Value, certain, number_of_row
 from core.failures.goodput import Job
 from core.failures.time_factor import factor_at, factor_cumulants
 from core.money.purchase import block_hours, num_terms
@@ -159,7 +159,7 @@ class RunCost:
                 return _fit_of_row(value, number)
             if isinstance(value, Mapping):
                 return {name: of_row(x) for name, x in value.items()}
-            return None if value is None else certain(np.asarray(value)).row(number).mean
+            return None if value is None else number_of_row(value, number)
 
         return RunCost(**{f.name: of_row(getattr(self, f.name)) for f in fields(RunCost)})
 

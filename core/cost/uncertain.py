@@ -57,8 +57,8 @@ class Uncertain:
     def row(self, number: int) -> Uncertain:
         """The figures of one row of a column, as plain numbers."""
         return Uncertain(
-            mean=_of_row(self.mean, number), p10=_of_row(self.p10, number),
-            p50=_of_row(self.p50, number), p90=_of_row(self.p90, number),
+            mean=number_of_row(self.mean, number), p10=number_of_row(self.p10, number),
+            p50=number_of_row(self.p50, number), p90=number_of_row(self.p90, number),
         )  # fmt: skip
 
 
@@ -67,7 +67,8 @@ def certain(value: Numeric) -> Uncertain:
     return Uncertain(mean=value, p10=value, p50=value, p90=value)
 
 
-def _of_row(values: Numeric, number: int) -> float:
+def number_of_row(values: Numeric, number: int) -> float:
+    """One number of a column, or the number that all rows share."""
     column = np.asarray(values, dtype=float)
     value = as_float(column) if column.ndim == 0 else float(column[number])
     return value if value == value else nan  # the one NaN, which equals itself in a record

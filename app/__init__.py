@@ -1,1 +1,1 @@
-"""What a person sees: the page in the browser and the command line. No formula lives here."""
+"""The dashboard and the command line. No formulas."""

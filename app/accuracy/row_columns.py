@@ -150,7 +150,7 @@ def _cluster(*values: Any) -> Cluster:
 
 
 def _counter(measure: str) -> tuple[tuple[str, float], ...]:
-    """What of a peak the counter that a row names includes; empty: that of the stack."""
+    """The memory counter that a row names; empty: that of its stack."""
     if measure not in MEASURES:
         return ()
     return (
@@ -244,8 +244,7 @@ def _work_columns(works: list[Workload]) -> Workload:
 
 
 def _circumstances(row: _Row) -> dict[str, float]:
-    """What widens the intervals of a run: what was inferred, and how far it is from what was
-    measured."""
+    """Causes of a wider interval: inferred inputs, and the distance from measured runs."""
     run, layout, cluster = row.read.run, row.layout, row.read.cluster
     (num_gpus,) = run.scenario.num_gpus
     guessed = num_gpus > as_float(cluster.gpus_per_node) and not run.network_known
@@ -280,7 +279,7 @@ def _circumstances(row: _Row) -> dict[str, float]:
 
 def _efficiency_columns(rows: list[Efficiency]) -> Efficiency:
     """Many profiles as one, most of which are one object."""
-    alike = {id(e): e for e in rows}
-    place = {key: n for n, key in enumerate(alike)}
-    at = np.array([place[id(e)] for e in rows])
-    return Efficiency(**_columns(efficiencies.as_columns(list(alike.values())), at))
+    profiles = {id(e): e for e in rows}
+    number = {key: n for n, key in enumerate(profiles)}
+    numbers = np.array([number[id(e)] for e in rows])
+    return Efficiency(**_columns(efficiencies.as_columns(list(profiles.values())), numbers))

@@ -35,7 +35,7 @@ LONG = 4  # stages of a pipeline that is usually interleaved
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InferredLayout:
-    """The scenario of a row with a whole layout, and what of it the row gave."""
+    """The scenario of a row with a whole layout, and which parts the row states."""
 
     scenario: Scenario  # its recompute: the first candidate
     layout: Layout
@@ -139,9 +139,9 @@ def _options(run: PublishedRun, cluster: Cluster, sharding: str) -> tuple[list[S
 
 
 def usual_chunks(scenario: Scenario, layers: float, chunk_layers: float) -> int:
-    """Chunks of each stage where a row does not say: in a pipeline of LONG stages or more, and with
-    micro-batches in whole rounds of it, the most that divide a stage's layers and leave at least
-    `chunk_layers` to each."""
+    """Infer the chunks of each stage where a row does not state them: the most that divide a
+    stage's layers and leave at least `chunk_layers` to each. One chunk in a pipeline of fewer than
+    LONG stages, or if the micro-batches are no multiple of the stages."""
     layout = layout_of(scenario)
     pp, each = layout.pp, layers / layout.pp
     if pp < LONG or layout.num_microbatches % pp:

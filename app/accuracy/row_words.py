@@ -90,7 +90,7 @@ def network_fabric(text: str) -> str:
 
 
 def offload_target(offload: str, what: str) -> str:
-    """Where a row offloads `what` to. 'nvme' alone applies to both optimizer and weights."""
+    """The place that a row offloads `what` to. 'nvme' alone: both optimizer and weights."""
     if what in offload:
         return "nvme" if "nvme" in offload else "cpu"
     return "nvme" if offload == "nvme" else "none"

@@ -159,8 +159,8 @@ class _Row:
 
     def flag(self, column: str, usual: bool) -> bool:
         """A cell of 0 or 1, else what is usual."""
-        given = self.number(column)
-        return usual if np.isnan(given) else bool(given)
+        switch = self.number(column)
+        return usual if np.isnan(switch) else bool(switch)
 
     @property
     def tunes(self) -> bool:
@@ -329,8 +329,8 @@ def _packing(row: _Row) -> dict[str, Any]:
     """The mean length of examples that share a sequence."""
     if row.cell("packing") != PACKED or not row.tunes:
         return {}
-    given = row.number("avg_tokens")
-    return {"tokens_per_example": PACKED_TOKENS if np.isnan(given) else given}
+    num_tokens = row.number("avg_tokens")
+    return {"tokens_per_example": PACKED_TOKENS if np.isnan(num_tokens) else num_tokens}
 
 
 def _load_of_bias(row: _Row) -> float | None:
@@ -356,8 +356,8 @@ def _experts(row: _Row) -> dict[str, Any]:
     sends = word(row.cell("moe_dispatcher"), DISPATCHERS, row.habit("moe_dispatcher"))
     if row.in_rack and not sends:
         sends = row.habit("moe_dispatcher_in_racks")
-    given = row.number("token_drop")
-    capacity = float(row.habit("token_drop") == ON) if np.isnan(given) else given
+    factor = row.number("token_drop")
+    capacity = float(row.habit("token_drop") == ON) if np.isnan(factor) else factor
     balance = word(row.cell("router_balance"), BALANCES, row.habit("router_balance"))
     imbalance = 1.0 if balance == "forced" else None
     if balance == "natural" or not balance:

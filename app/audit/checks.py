@@ -106,12 +106,12 @@ def _best_published(s: Speed) -> Check:
 def _scaling(s: Speed) -> Check | None:
     """Speed per GPU against published runs on as many GPUs or more: it does not rise with GPUs."""
     claim = s.claim
-    own = class_of(claim.chip.name, replace(kind_of(claim, s.bits), is_cut=False))
-    if not own:
+    runs = class_of(claim.chip.name, replace(kind_of(claim, s.bits), is_cut=False))
+    if not runs:
         return None
-    best = next((r for r in own if r.num_gpus >= claim.num_gpus), None)
+    best = next((r for r in runs if r.num_gpus >= claim.num_gpus), None)
     if best is None:
-        most = max(r.num_gpus for r in own)
+        most = max(r.num_gpus for r in runs)
         return Check(
             "info",
             f"No published run of its class has as many GPUs; the largest has {most:,}. "
@@ -258,7 +258,7 @@ def _tokens_per_s(claim: Claim) -> Check | None:
 
 
 def _counting(claim: Claim) -> Check:
-    """What the FLOPs count: which parameters, attention, recomputation."""
+    """Which parameters the FLOPs count, and whether attention and recomputation."""
     model, seq_len = claim.model.transformer, float(claim.scenario.seq_len)
     rule = claim.rule_flops_per_token
     share = as_float(attention_flops_per_token(model, seq_len)) / rule

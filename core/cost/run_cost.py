@@ -433,7 +433,7 @@ def _terms(
     preempted = np.subtract(training.paid.mean, others)
     more = np.maximum(np.subtract(training.paid.variance, training.failing.variance), 0.0)
     longer = np.maximum(np.subtract(training.paid.third, training.failing.third), 0.0)
-    found = {
+    terms = {
         "compute": of_seconds(sure(parts["training"])),
         "checkpoints": of_seconds(sure(np.add(parts["slow_nodes"], parts["checkpoint"]))),
         "failures": of_seconds(failing.times(1 - share)),
@@ -442,24 +442,24 @@ def _terms(
     }
     price = run.usd_per_hour * np.exp(np.square(run.price_sigma) / 2)
     trained = _stretched(training.paid, run).mean
-    found["startup"] = certain(price * np.maximum(np.subtract(rented.mean, trained), 0.0))
-    used = sum(np.asarray(found[name].mean) for name in OF_MACHINES)
-    found["commitment"] = certain(np.where(_has_commitment(run), machines.mean - used, 0.0))
+    terms["startup"] = certain(price * np.maximum(np.subtract(rented.mean, trained), 0.0))
+    used = sum(np.asarray(terms[name].mean) for name in OF_MACHINES)
+    terms["commitment"] = certain(np.where(_has_commitment(run), machines.mean - used, 0.0))
     hours = fitted(_stretched(training.elapsed, run)).uncertain(run.startup_hours)
-    found["checkpoint_storage"] = hours.times(run.checkpoint_usd_per_hour)
-    found["data_storage"] = hours.times(run.data_usd_per_hour)
-    found["egress"] = certain(np.asarray(run.egress_usd, dtype=float))
+    terms["checkpoint_storage"] = hours.times(run.checkpoint_usd_per_hour)
+    terms["data_storage"] = hours.times(run.data_usd_per_hour)
+    terms["egress"] = certain(np.asarray(run.egress_usd, dtype=float))
     idle = np.add(hour_terms["waiting"], hour_terms["startup"])
     power = np.multiply(run.power_usd_per_hour, np.maximum(hours.mean - idle, 0.0))
     power = power + np.multiply(run.idle_power_usd_per_hour, idle)
     of_machines = fitted(machines).uncertain()
-    found["experiments"] = of_machines.times(run.experiment_share)
-    found["electricity"] = hours.times(
+    terms["experiments"] = of_machines.times(run.experiment_share)
+    terms["electricity"] = hours.times(
         np.where(np.asarray(power) > 0, power / hours.mean, 0.0) * (1 + run.experiment_share)
     )
-    before = sum(np.asarray(found[name].mean) for name in TERMS if name in found)
-    found["credits"] = certain(-np.minimum(run.credit_usd, before))
-    return {name: found[name] for name in TERMS}
+    before = sum(np.asarray(terms[name].mean) for name in TERMS if name in terms)
+    terms["credits"] = certain(-np.minimum(run.credit_usd, before))
+    return {name: terms[name] for name in TERMS}
 
 
 def _has_commitment(run: RunTerms) -> NDArray[np.bool_]:
